@@ -1,4 +1,4 @@
-//! The form of a message for programs: JSON, in which what workers wrote is strings.
+//! JSON form of a message, for programs. Workers' text is in strings.
 
 use kernel::{Letter, Notice};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::parcel::Parcel;
 use super::text;
 
-/// The form for programs. What workers wrote is in JSON strings, and `text` is the same for people.
+/// Builds the JSON form. Workers' text is in JSON strings, and `text` is the message for people.
 pub(super) fn of(parcel: &Parcel) -> Value {
     let messages: Vec<Value> = parcel.letters.iter().map(|letter| message(&parcel.id, letter)).collect();
     json!({

@@ -1,5 +1,5 @@
-//! One request to a service, with a limit for each step. What the answer has beyond a bound is not read, a redirect is not followed, and no
-//! error repeats more of an address than its host: the rest may be a secret.
+//! One HTTP request to a service, with a time limit for each step. An excess of the response is not read, and a
+//! redirect is not followed. Errors show only the host of an address, because the rest may be secret.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +21,33 @@ use tokio_util::task::AbortOnDropHandle;
 use super::trail::{Trail, Undelivered};
 use crate::failure::with_causes;
 
-/// How long a name may take to be resolved, a connection to be there, and a handshake to be done: each.
+/// Time limit for each of name resolution, connection and handshake.
 const STEP: Duration = Duration::from_secs(10);
-/// How much of an answer is read.
+/// Limit on the response that is read, in bytes.
 const ANSWER_BYTES: usize = 64 << 10;
-/// The longest pause that a service may ask for.
+/// Longest pause that a service may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 
-/// What carries a request.
+/// Transport of a request.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A request. `Debug` is left out: its address and its headers may have secrets.
+/// A request. It has no `Debug`, because its address and headers may have secrets.
 pub(super) struct Post {
     method: Method,
-    /// The address, which may be secret behind its host.
+    /// Address; the part after the host may be secret.
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Vec<u8>,
-    /// How much of the answer is read.
+    /// Limit on the response that is read, in bytes.
     pub(super) answer_bytes: usize,
 }
 
-/// An answer, with the beginning of its body.
+/// A response, with the beginning of its body.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
-    /// The pause that its head asks for.
+    /// Pause that its header asks for.
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Bytes,
 }
@@ -59,13 +59,13 @@ impl Post {
         Post { method: Method::POST, url, headers: vec![kind], body, answer_bytes: ANSWER_BYTES }
     }
 
-    /// One that only reads.
+    /// Makes a request that only reads.
     pub(super) fn get(url: String) -> Self {
         let (headers, body) = (Vec::new(), Vec::new());
         Post { method: Method::GET, url, headers, body, answer_bytes: ANSWER_BYTES }
     }
 
-    /// The same with a header whose value is a secret.
+    /// Adds a header whose value is secret.
     pub(super) fn with(mut self, name: HeaderName, value: &str) -> Result<Self, Undelivered> {
         let mut value = HeaderValue::from_str(value).map_err(|_| {
             Undelivered::later("the secret has characters that no header may have, such as a line break")
@@ -75,7 +75,7 @@ impl Post {
         Ok(self)
     }
 
-    /// Sends it. `limit` is for the request and its answer.
+    /// Sends the request. `limit` covers the request and its response.
     pub(super) async fn send(
         self,
         trust: Option<Arc<ClientConfig>>,
@@ -120,7 +120,7 @@ impl Post {
         }
         let answer = sender.send_request(request).await.map_err(broken)?;
         let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
-        // An answer that is too long is an answer: its status says whether the message was taken.
+        // A response that is too long still counts: its status decides.
         let read = Limited::new(answer.into_body(), answer_bytes).collect().await;
         let body = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Ok(Answer { status, retry_after, body })
@@ -128,7 +128,8 @@ impl Post {
 }
 
 impl Answer {
-    /// Whether the service has taken it, by its status. `said` is what the body says went wrong, `after` the pause that it asks for.
+    /// Judges by the status whether the service has accepted the message. `said` is the error in the body, `after` the
+    /// pause that it asks for.
     pub(super) fn taken(self, said: Option<&str>, after: Option<Duration>) -> Result<Answer, Undelivered> {
         let status = self.status;
         let said = said.map(|said| said.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
@@ -149,13 +150,13 @@ impl Answer {
         }
     }
 
-    /// The body as JSON; null where it is none.
+    /// Parses the body as JSON; null if it is not JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// Seconds, or a date (RFC 9110, section 10.2.3).
+/// Parses `Retry-After`: seconds, or a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse::<f64>() {
@@ -172,7 +173,8 @@ async fn within<T>(what: &str, doing: impl Future<Output = std::io::Result<T>>) 
     }
 }
 
-/// Connects, to any address that the name of the host leads to: who configures a channel may name a host of the own network.
+/// Connects to any address of the host's name. The operator who configures a channel may name a host of a private
+/// network.
 pub(super) async fn connect(
     uri: &Uri,
     trust: Option<Arc<ClientConfig>>,

@@ -1,15 +1,15 @@
-//! The delivery of messages to people, over the channels of the configuration.
+//! Delivers messages to people over the configured channels.
 //!
 //! ```text
 //! event ──one transaction──► outbox of the board ──► deliver ──► sink ──► service
 //! ```
 //!
-//! * At least once: a message is removed after its channel has taken it. A daemon that is killed in between sends the one that was under
-//!   way again, with the same id.
-//! * In order: of one tenant to one address a message is sent when the one before it is delivered or dead.
-//! * One delivery of a channel is under way at a time, and no more a minute than the channel says. Those of one tenant do not wait behind those of
-//!   another: the addresses of a channel take turns.
-//! * Nothing wakes an idle daemon but a new message, a reload, and the time of the next try.
+//! * At least once: a message is removed after its channel has accepted it. If a daemon is killed in between, the next
+//!   one sends it again, with the same id.
+//! * In order: of one tenant to one address, a message is sent once the one before it is delivered or dead.
+//! * Each channel has at most one delivery in progress, and a limit per minute. The addresses of a channel take turns,
+//!   so that tenants do not wait for each other.
+//! * Only a new message, a reload and the time of the next try wake an idle daemon.
 
 mod deliver;
 mod form;

@@ -1,25 +1,25 @@
-//! What goes over a channel at once: one message, or a digest of several.
+//! Unit of delivery over a channel: one message, or a digest of several.
 
 use kernel::{Address, BoardId, BoardName, Letter, LetterId, NoticeKind};
 
-/// Where a message is read, and so what can be written there to act on it.
+/// Place where a message is read, which decides the commands that it suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// Somewhere without a bridge back: a terminal is where somebody acts.
+    /// No bridge reads replies there: the reader acts at a terminal.
     Elsewhere,
-    /// In a chat that a bridge listens to.
+    /// A chat that a bridge reads.
     Chat,
 }
 
-/// One delivery.
+/// Messages of one delivery.
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
-    /// The same for each try, so that a receiver knows a message that comes twice.
+    /// Id, the same for each try, so that a receiver recognises a repetition.
     pub(super) id: String,
     pub(super) board: BoardName,
     pub(super) address: Address,
     pub(super) reader: Reader,
-    /// The oldest first; none where a channel is tested.
+    /// Messages, oldest first; empty for a test.
     pub(super) letters: Vec<Letter>,
 }
 
@@ -36,7 +36,7 @@ impl Parcel {
         Some(Parcel { id, board: board.1.clone(), address, reader, letters })
     }
 
-    /// A message that tests a channel.
+    /// Makes a test of a channel.
     pub(super) fn test(board: BoardName, channel: &str) -> Self {
         let address =
             Address { channel: channel.to_owned(), chat_id: String::new(), thread_id: String::new() };
@@ -49,12 +49,12 @@ impl Parcel {
         }
     }
 
-    /// Where it goes: the chat that a subscription names, or the usual one of the channel.
+    /// Returns the recipient: the subscription's chat, or the channel's default.
     pub(super) fn chat<'a>(&'a self, usual: Option<&'a str>) -> Option<&'a str> {
         Some(self.address.chat_id.as_str()).filter(|chat| !chat.is_empty()).or(usual)
     }
 
-    /// The thread in the chat, where there is one.
+    /// Returns the thread in the chat, if any.
     pub(super) fn thread(&self) -> Option<&str> {
         Some(self.address.thread_id.as_str()).filter(|thread| !thread.is_empty())
     }
@@ -64,7 +64,7 @@ fn message_id(board: BoardId, letter: LetterId) -> String {
     format!("{board}-{letter}")
 }
 
-/// Whether a person has to act on any of it.
+/// True if a person has to act on one of the messages.
 pub(super) fn is_urgent(parcel: &Parcel) -> bool {
     parcel.letters.iter().any(|letter| letter.kind.needs_somebody() && letter.kind != NoticeKind::Test)
 }

@@ -1,49 +1,50 @@
-//! What is sent next, and when: pure, of what waits and of what was sent before.
+//! Decides which messages are sent next and when, from the waiting and the recent ones. Does no input or output.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use kernel::{Address, BoardName, Crowd, Tenant, Timestamp};
 
-/// The messages of one tenant to one address, on one board.
+/// Messages of one tenant to one address, on one board.
 pub(super) type Group = (BoardName, Address, Option<Tenant>);
 
-/// How far the clock of the host may have been set back: a try that is due later than this was planned by another clock.
+/// Farthest plausible time of a try. A later one was planned before the clock was set back.
 const FARTHEST: Duration = Duration::from_hours(12);
-/// The time in which messages are counted.
+/// Period of the limit on messages.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// What is known of the channels beside their rows.
+/// State of the channels beside their messages.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     by_name: BTreeMap<String, Pace>,
-    /// When each group was served last, as a count: who waited longest is next.
+    /// Turn in which each group was last served: the one that waited longest is next.
     turns: BTreeMap<Group, u64>,
     turn: u64,
 }
 
-/// How often a channel was used lately.
+/// Recent use of a channel.
 #[derive(Debug, Default)]
 struct Pace {
     is_busy: bool,
-    /// The service asked for so long a pause.
+    /// End of the pause that the service asked for.
     not_before: Option<Timestamp>,
-    /// When it was used within the last minute: one message at a time, and no more than it may send in that time.
+    /// Times of the deliveries within the last minute.
     sent: VecDeque<Timestamp>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// At most one group of each channel that is free.
+    /// At most one group for each free channel.
     pub(super) now: Vec<(BoardName, Crowd)>,
-    /// When there is more to do, if nothing else happens.
+    /// Time of the next delivery, if nothing else happens.
     pub(super) next: Option<Timestamp>,
-    /// The channels over which nothing is sent before a time, whatever waits.
+    /// Channels that send nothing before a time, with that time.
     pub(super) resting: BTreeMap<String, Timestamp>,
 }
 
 impl Channels {
-    /// Decides. `per_minute` is how much a channel may send; none for one that does not exist, which is tried all the same.
+    /// Makes the plan. `per_minute` returns the limit of a channel; none for a channel that does not exist, which is
+    /// tried anyway.
     pub(super) fn plan(
         &mut self,
         waiting: Vec<(BoardName, Crowd)>,
@@ -57,13 +58,14 @@ impl Channels {
         for (board, crowd) in waiting {
             let pace = self.by_name.entry(crowd.address.channel.clone()).or_default();
             if pace.is_busy {
-                // The end of the delivery is looked at again.
+                // The end of its delivery triggers another plan.
                 continue;
             }
             let free_at = pace.free_at(per_minute(&crowd.address.channel), now);
             if free_at > now {
                 plan.resting.insert(crowd.address.channel.clone(), free_at);
             }
+            // A time too far ahead was set before the clock was set back.
             let due = if crowd.due_at > now.after(FARTHEST) { now } else { crowd.due_at };
             let at = due.max(free_at);
             if at > now {
@@ -81,7 +83,7 @@ impl Channels {
         plan
     }
 
-    /// A delivery has begun.
+    /// Records the start of a delivery.
     pub(super) fn begin(&mut self, one: &(BoardName, Crowd), now: Timestamp) {
         self.turn += 1;
         self.turns.insert(group(one), self.turn);
@@ -90,14 +92,14 @@ impl Channels {
         pace.sent.push_back(now);
     }
 
-    /// A delivery has ended; the service may have asked for a pause.
+    /// Records the end of a delivery, and the pause that the service asked for.
     pub(super) fn end(&mut self, channel: &str, pause: Option<Duration>, now: Timestamp) {
         let Some(pace) = self.by_name.get_mut(channel) else { return };
         pace.is_busy = false;
         pace.not_before = pause.map(|pause| now.after(pause));
     }
 
-    /// The configuration has changed: what a service asked for before is forgotten.
+    /// Forgets the pauses, because the configuration has changed.
     pub(super) fn forget_pauses(&mut self) {
         for pace in self.by_name.values_mut() {
             pace.not_before = None;

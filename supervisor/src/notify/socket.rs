@@ -1,4 +1,4 @@
-//! A connection to a service that stays open and carries messages both ways (RFC 6455), with a limit for each step.
+//! WebSocket connection to a service (RFC 6455), with a time limit for each step.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use super::http::{Stream, connect};
 use super::trail::{Trail, Undelivered};
 use super::wire::Wire;
 
-/// How much one message may have.
+/// Size limit of one message, in bytes.
 const MESSAGE_BYTES: usize = 4 << 20;
-/// How long a handshake may take, and a message on its way out.
+/// Time limit of a handshake, and of sending a message.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// An open connection.
 pub(crate) struct Socket(WebSocketStream<Box<dyn Stream>>);
 
 impl Socket {
-    /// Opens one. The address may have a secret in its query, and no error repeats it.
+    /// Opens a connection. The address may have a secret in its query, so errors do not show it.
     pub(super) async fn open(wire: &Wire<'_>, url: &str) -> Result<Self, Undelivered> {
         let unusable = || Undelivered::later("the address of the socket does not begin with wss:// or ws://");
         let http = match url.split_once("://") {
@@ -46,7 +46,7 @@ impl Socket {
         }
     }
 
-    /// The next message; null for a sign of life that the service asks for. Cancel-safe: what has not come as a whole stays.
+    /// Returns the next message; null for a ping. Cancel-safe: an incomplete message is kept.
     pub(crate) async fn next(&mut self) -> Result<Value, Undelivered> {
         loop {
             match self.0.next().await {
@@ -54,10 +54,10 @@ impl Socket {
                     return serde_json::from_str(text.as_str())
                         .map_err(|_| Undelivered::later("the service sends something that is not JSON"));
                 }
-                // The library answers what asks for a sign of life with the next message out or in.
+                // The library has queued the pong; the flush sends it now.
                 Some(Ok(Message::Ping(_))) => {
                     drop(tokio::time::timeout(LIMIT, self.0.flush()).await);
-                    // A service that says nothing else is there.
+                    // The ping shows that a silent service is alive.
                     return Ok(Value::Null);
                 }
                 Some(Ok(Message::Pong(_) | Message::Binary(_) | Message::Frame(_))) => {}
@@ -83,7 +83,7 @@ impl Socket {
     }
 }
 
-/// Why it broke. The text of a refusal may repeat the address.
+/// Describes a failure. The text of an HTTP refusal is left out, because it may repeat the address.
 fn broken(error: &Error) -> Undelivered {
     Undelivered::later(match error {
         Error::Http(answer) => {

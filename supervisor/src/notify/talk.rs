@@ -1,4 +1,4 @@
-//! A service with chats, for those who talk over it: what is said, and what is asked beside that.
+//! API of a chat service for the bridges: sends replies, and calls the methods that a bridge needs.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::wire::Wire;
 use crate::config::notify::{Channel, Kind};
 use crate::service::Service;
 
-/// How much of an answer with messages is read.
+/// Limit on a response with messages, in bytes.
 const ANSWER_BYTES: usize = 8 << 20;
 
-/// A channel that is talked over.
+/// A channel with chats.
 pub(crate) struct Talk<'a>(Wire<'a>);
 
 impl<'a> Talk<'a> {
@@ -25,7 +25,7 @@ impl<'a> Talk<'a> {
         Talk(Wire { service, name, channel })
     }
 
-    /// Says something in a chat. A service that knows messages by an id knows this one by `id`.
+    /// Sends a message to a chat. `id` lets a service recognise a repetition.
     pub(crate) async fn say(
         &self,
         chat: &str,
@@ -38,7 +38,7 @@ impl<'a> Talk<'a> {
         say(&self.0, &spoken, &mut Trail::default()).await.map(drop)
     }
 
-    /// Asks the service as whom this is there.
+    /// Returns the bot's account at the service.
     pub(crate) async fn account(&self) -> Result<String, Undelivered> {
         match self.0.channel.kind {
             Kind::Telegram => {
@@ -59,17 +59,17 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The value of a secret that somebody names.
+    /// Returns the value of a secret. `whose` names its user in an error.
     pub(crate) fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
         self.0.fetch(whose, secret)
     }
 
-    /// The token of the bot.
+    /// Returns the token of the bot.
     pub(crate) fn token(&self) -> Result<String, Undelivered> {
         self.0.need_secret(&mut Trail::default())
     }
 
-    /// What a message has to be signed as with the secret of the channel; none where it has no secret.
+    /// Returns the expected signature of a message by the channel's secret; none without a secret.
     pub(crate) fn signature(
         &self,
         id: &str,
@@ -83,7 +83,7 @@ impl<'a> Talk<'a> {
             .ok_or_else(|| Undelivered::Refused("the secret of the channel is not a key".to_owned()))
     }
 
-    /// Calls a method of Slack as the bot, and returns the answer.
+    /// Calls a method of Slack as the bot. Returns its response.
     pub(crate) async fn slack(&self, method: &str, body: &Value) -> Result<Value, Undelivered> {
         self.slack_as(&self.token()?, method, body).await
     }
@@ -100,7 +100,7 @@ impl<'a> Talk<'a> {
         Err(Undelivered::later(format!("{method}: the service refuses it: {why}")))
     }
 
-    /// Opens the socket of an app of Slack, by its app-level token.
+    /// Opens the socket of a Slack app, by its app-level token.
     pub(crate) async fn slack_socket(&self, token: &str) -> Result<Socket, Undelivered> {
         let opened = self.slack_as(token, "apps.connections.open", &json!({})).await?;
         Socket::open(&self.0, opened["url"].as_str().unwrap_or_default()).await
@@ -111,7 +111,7 @@ impl<'a> Talk<'a> {
         Socket::open(&self.0, url).await
     }
 
-    /// Reads what was said in a channel of Discord after a message: up to a hundred messages, the oldest first.
+    /// Returns up to a hundred messages of a Discord channel after a message, oldest first.
     pub(crate) async fn discord_messages(
         &self,
         channel: &str,
@@ -129,7 +129,7 @@ impl<'a> Talk<'a> {
         Ok(said)
     }
 
-    /// Calls a method of a Telegram bot, and returns its result.
+    /// Calls a method of a Telegram bot. Returns its result.
     pub(crate) async fn telegram(
         &self,
         method: &str,
@@ -146,7 +146,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// The number of a message of Discord: later ones have higher numbers.
+/// Returns the number of a Discord message. Later messages have higher numbers.
 pub(crate) fn message_number(message: &Value) -> u64 {
     message["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or(0)
 }

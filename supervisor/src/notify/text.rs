@@ -1,4 +1,5 @@
-//! What people read. A title, a reason or a result is what workers wrote: it is on one line, cut, and escaped as the sink needs it.
+//! Text of messages for people. Titles, reasons and results come from workers: each is put on one line, cut, and
+//! escaped for the sink.
 
 use std::fmt::Write as _;
 
@@ -6,14 +7,15 @@ use kernel::{Letter, NoticeKind, Question};
 
 use super::parcel::{Parcel, Reader};
 
-/// The longest message, in characters: the least that the services take (Discord, 2000), with room for what they count otherwise.
+/// Limit on a message, in characters: the least limit of the services (Discord, 2000), with a margin for different ways
+/// of counting.
 pub(super) const LONGEST: usize = 1900;
-/// The lines of a digest.
+/// Limit on the lines of a digest.
 const LINES: usize = 20;
-/// The longest line of a digest, in characters.
+/// Limit on a line of a digest, in characters.
 const LINE: usize = 80;
 
-/// The subject: what happened to which task.
+/// Returns the subject: the event and its task.
 pub(super) fn subject(parcel: &Parcel) -> String {
     match parcel.letters.as_slice() {
         [] => "test message of supervisor".to_owned(),
@@ -22,7 +24,7 @@ pub(super) fn subject(parcel: &Parcel) -> String {
     }
 }
 
-/// The whole message, up to a number of characters.
+/// Returns the whole message, cut to `longest` characters.
 pub(super) fn whole(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
     let text = match parcel.letters.as_slice() {
         [] => "supervisor: this is a test of the channel; nothing has happened".to_owned(),
@@ -32,7 +34,7 @@ pub(super) fn whole(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> St
     cut(&text, longest)
 }
 
-/// What follows the subject.
+/// Returns the message without its subject.
 pub(super) fn body(parcel: &Parcel, longest: usize, escape: impl Fn(&str) -> String + Copy) -> String {
     let text = whole(parcel, longest, escape);
     match (parcel.letters.as_slice(), text.split_once('\n')) {
@@ -69,7 +71,7 @@ fn single(letter: &Letter, reader: Reader, escape: impl Fn(&str) -> String + Cop
     text
 }
 
-/// How somebody acts on it, where there is something to do.
+/// Returns the command that acts on a message, if a person has to act.
 fn way_out(letter: &Letter, reader: Reader) -> Option<String> {
     let id = &letter.task_id;
     let is_chat = reader == Reader::Chat;
@@ -98,7 +100,7 @@ fn way_out(letter: &Letter, reader: Reader) -> Option<String> {
     }
 }
 
-/// A verb as it is written where a message is read.
+/// Returns a verb in the form for the message's reader.
 fn verb(name: &str, reader: Reader) -> String {
     match reader {
         Reader::Elsewhere => format!("supervisor {name}"),
@@ -106,7 +108,7 @@ fn verb(name: &str, reader: Reader) -> String {
     }
 }
 
-/// What needs somebody comes first.
+/// Returns a digest. Messages that a person has to act on come first.
 fn digest(letters: &[Letter], reader: Reader, escape: impl Fn(&str) -> String + Copy) -> String {
     let total: u64 = letters.iter().map(|letter| u64::from(letter.events)).sum();
     let mut text = format!("{total} messages have waited:");
@@ -146,7 +148,7 @@ fn word(kind: NoticeKind) -> &'static str {
     }
 }
 
-/// Without what changes how other text is shown: control characters, and those that turn the direction of lines or are not seen.
+/// Removes characters that change the display of other text: control, bidirectional and invisible characters.
 fn visible(text: &str) -> String {
     let hides = |c: char| {
         c.is_control()

@@ -1,4 +1,4 @@
-//! The steps of one delivery, as `notify test` shows them, and the failure of one.
+//! Steps of one delivery, as `notify test` shows them, and the failure of a step.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::steps::Step;
 
-/// What a test of a channel came to.
+/// Result of a test of a channel.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Tested {
-    /// The channel.
+    /// Name of the channel.
     pub(crate) channel: String,
-    /// Whether the channel has taken the message.
+    /// True if the channel has accepted the message.
     pub(crate) ok: bool,
-    /// The steps, up to the one that failed.
+    /// Steps, up to the first failure.
     pub(crate) steps: Vec<Step>,
 }
 
-/// Why a channel did not take a message.
+/// Reason why a channel did not accept a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Undelivered {
-    /// Another try may help, after this time where the service names one.
+    /// Another try may help, after this time if the service names one.
     #[error("{why}")]
     Later { why: String, after: Option<Duration> },
     /// The same message would be refused again.
@@ -35,17 +35,17 @@ impl Undelivered {
     }
 }
 
-/// The steps so far.
+/// Steps so far.
 #[derive(Debug, Default)]
 pub(super) struct Trail(Vec<Step>);
 
 impl Trail {
-    /// Keeps that a step worked.
+    /// Records a step that succeeded.
     pub(super) fn done(&mut self, step: &str, detail: impl Into<String>) {
         self.0.push(Step { name: step.to_owned(), ok: true, detail: detail.into() });
     }
 
-    /// Keeps what came of a step.
+    /// Records the result of a step.
     pub(super) fn note<T>(
         &mut self,
         step: &str,
@@ -61,7 +61,7 @@ impl Trail {
         }
     }
 
-    /// Keeps the step that failed, and returns why.
+    /// Records a step that failed, and returns the reason.
     pub(super) fn failed(&mut self, step: &str, error: Undelivered) -> Undelivered {
         self.0.push(Step { name: step.to_owned(), ok: false, detail: error.to_string() });
         error

@@ -1,4 +1,4 @@
-//! A channel as a wire: its secret, its address, and requests to its service.
+//! A channel in use: its secret, its address, and requests to its service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failure::with_causes;
 use crate::proxy::trusting;
 use crate::service::Service;
 
-/// A channel of the configuration, in use.
+/// A configured channel in use.
 pub(crate) struct Wire<'a> {
     pub(crate) service: &'a Service,
     pub(crate) name: &'a str,
@@ -22,7 +22,7 @@ pub(crate) struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    /// The value of the channel's secret, read anew for each delivery; none where it has none.
+    /// Returns the channel's secret, read again for each delivery; none if it has none.
     pub(super) fn secret(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
         let Some(secret) = &self.channel.secret else { return Ok(None) };
         let stores = self.service.root().secret_stores();
@@ -30,7 +30,7 @@ impl Wire<'_> {
         trail.note("secret", text, secret.place(&stores)).map(Some)
     }
 
-    /// The value of a secret that somebody names.
+    /// Returns the value of a secret. `whose` names its user in an error.
     pub(super) fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
         let read = secret.fetch(whose, &self.service.root().secret_stores());
         let text = match read {
@@ -38,24 +38,24 @@ impl Wire<'_> {
                 .map_err(|_| Undelivered::later("the secret is not text")),
             Err(e) => Err(Undelivered::later(with_causes(&e))),
         };
-        // A file that was written with an editor ends with a line break.
+        // A file written with an editor ends with a line break.
         text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// What a secret is needed for.
+    /// Returns the channel's secret, or an error if it has none.
     pub(super) fn need_secret(&self, trail: &mut Trail) -> Result<String, Undelivered> {
         let secret = self.secret(trail)?;
         secret.ok_or_else(|| trail.failed("secret", Undelivered::later("the channel names no secret")))
     }
 
-    /// The host of the service.
+    /// Returns the host of the service.
     pub(super) fn host(&self) -> String {
         let uri: Option<Uri> = self.base().parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
         host.trim_start_matches('[').trim_end_matches(']').to_owned()
     }
 
-    /// The address of the service without a slash at its end.
+    /// Returns the address of the service, without a trailing slash.
     pub(super) fn base(&self) -> &str {
         self.channel.base().unwrap_or_default().trim_end_matches('/')
     }
@@ -64,7 +64,7 @@ impl Wire<'_> {
         self.post_within(post, self.channel.timeout.duration(), trail).await
     }
 
-    /// The same with a limit of its own.
+    /// Sends a request with its own time limit.
     pub(super) async fn post_within(
         &self,
         post: Post,
@@ -75,7 +75,7 @@ impl Wire<'_> {
         post.send(trust, limit, trail).await
     }
 
-    /// The certificates that are trusted, where an address needs any.
+    /// Returns the trusted certificates, if the address uses TLS.
     pub(super) async fn trust_for(
         &self,
         url: &str,

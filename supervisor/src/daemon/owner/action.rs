@@ -20,7 +20,7 @@ pub(crate) struct BoardWork {
     pub(in crate::daemon) left: bool,
     /// True if a task waits only for memory, load or pressure of the host.
     pub(in crate::daemon) lacks_headroom: bool,
-    /// Number of ready tasks with an assignee, including those that may start.
+    /// Number of ready tasks with an assignee, tasks that may start included.
     pub(in crate::daemon) ready: u64,
     /// Tasks whose assignee names no lane here, with the reason as text, if not recorded yet.
     pub(in crate::daemon) unknown: Vec<(TaskId, String)>,
@@ -60,7 +60,6 @@ pub(in crate::daemon) enum Action {
     Say(String),
     /// Start the time limit of a drain.
     LimitDrain,
-    /// Reload the configuration.
     Reload,
     /// End the loop.
     Finish,

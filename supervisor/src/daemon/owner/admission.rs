@@ -41,8 +41,8 @@ pub(crate) struct Claim {
     /// Lane, pools, and the limits on concurrent runs from the files of profile and lane.
     pub(in crate::daemon) share: Share,
     /// Directory of a `dir` workspace, which the task needs for itself, as named. A name that leads through a symbolic
-    /// link is refused at creation and at the start. A look at the file system could block on one that does not
-    /// respond.
+    /// link is refused at creation and at the start, so no look at the file system is needed here. Such a look could
+    /// block.
     pub(in crate::daemon) place: Option<PathBuf>,
     /// Environments that it shares with other tasks; none if its profile is not known.
     pub(in crate::daemon) needs: Option<Needs>,

@@ -57,7 +57,7 @@ impl Breaker {
 pub(in crate::daemon) enum Allowance {
     /// All that are admitted.
     Everything,
-    /// One task, as a probe.
+    /// A single task, as a probe.
     OneProbe,
     Nothing,
 }

@@ -25,13 +25,11 @@ pub(crate) enum Event {
     Woken(BoardName, Result<(), Failure>),
     /// Pending work of a board, read after a change.
     BoardRead(BoardName, Result<Box<BoardWork>, Failure>),
-    /// Report of a run.
     Run(TaskKey, Report),
     /// The timer has expired.
     Tick,
     /// The host's clock was set.
     ClockSet,
-    /// Reload the configuration.
     Reload,
     /// Stop the daemon; the reply describes the consequences for its workers.
     Stop(StopMode, oneshot::Sender<StopPlan>),

@@ -14,7 +14,6 @@ pub(crate) struct Waiting {
     pub(crate) why: kernel::Waiting,
 }
 
-/// Use of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PoolUse {
     pub(crate) name: Pool,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::run::live::{LiveRun, Phase};
 
-/// How the daemon is to stop.
+/// Way in which the daemon stops.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -85,14 +85,11 @@ impl Left {
     }
 }
 
-/// Consequences of a stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StopPlan {
-    /// Pid of the daemon.
     pub(crate) pid: u32,
     pub(crate) mode: StopMode,
     pub(crate) asked: StopMode,
-    /// Number of its workers.
     pub(crate) workers: usize,
     /// Number of workers already asked to end.
     pub(crate) ending: usize,

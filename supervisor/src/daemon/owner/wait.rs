@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use kernel::Timestamp;
 
-/// First wait.
 pub(super) const FIRST: Duration = Duration::from_secs(1);
 /// Longest wait of a closed breaker.
 const LONGEST: Duration = Duration::from_mins(1);

@@ -1,7 +1,7 @@
-//! What a run declared as parts of its result is taken out of its workspace, before the board knows that it has ended.
+//! Takes the artifacts that a run declared out of its workspace, before the board records its end.
 //!
-//! The worker's processes are gone, and its files are as it left them: a job process under the worker's own uid, which sees
-//! the workspace alone, reads each one, and what comes out goes through a file without a name into the board's store.
+//! The worker's processes have ended, and its files are as it left them. A job process under the worker's uid, which
+//! sees only the workspace, reads each file. The bytes go through a file without a name into the board's store.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,27 +15,27 @@ use policies::Identity;
 use super::records::Records;
 use crate::host::job;
 
-/// What became of the declared files of a run.
+/// Result for the declared files of a run.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Taken {
-    /// The files that were taken, and the others.
+    /// Files that were taken, and files that were lost.
     pub(in crate::daemon) handed: Handed,
-    /// Keeps the bytes from being swept until the board names them.
+    /// Keeps the bytes from being swept until the board refers to them.
     guards: Vec<Published>,
 }
 
 impl Taken {
-    /// Of which nothing was taken, and why.
+    /// Makes a result without a taken file, from the reasons.
     pub(in crate::daemon) fn lost(lost: Vec<LostArtifact>) -> Self {
         Taken { handed: Handed { lost, ..Handed::default() }, ..Taken::default() }
     }
 
-    /// The names of all bytes that were taken.
+    /// Returns the digests of all taken files.
     pub(super) fn digests(&self) -> BTreeSet<Digest> {
         self.guards.iter().map(|published| published.digest.clone()).collect()
     }
 
-    /// Adds what else was taken.
+    /// Adds another result.
     pub(in crate::daemon) fn join(&mut self, more: Taken) {
         self.handed.kept.extend(more.handed.kept);
         self.handed.lost.extend(more.handed.lost);
@@ -43,7 +43,10 @@ impl Taken {
     }
 }
 
-/// Takes the declared files of a run. Blocking. Fails where the host lacks something for now: then it is tried again.
+/// Takes the declared files of a run. Blocks.
+///
+/// # Errors
+/// The host lacks a resource for now: the caller tries again.
 pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<Taken, String> {
     let mut taken = Taken::default();
     let identity = records.identity();
@@ -75,11 +78,11 @@ pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<Taken,
     Ok(taken)
 }
 
-/// Why a file was not taken.
+/// Cause of a file not being taken.
 enum Trouble {
-    /// Because of the file.
+    /// Defect of the file; the file is given up.
     File(String),
-    /// Because of the host.
+    /// Shortage of the host; the caller tries again.
     Host(String),
 }
 

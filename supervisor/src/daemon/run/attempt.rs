@@ -1,35 +1,34 @@
-//! A task that is to be started, and by what a failure of its start is judged.
+//! A task to be started, and the basis for judging a failure of its start.
 
 use kernel::Candidate;
 
 use super::environment::Needs;
 use crate::roster::Share;
 
-/// A task that is to be started.
+/// A task to be started.
 #[derive(Debug)]
 pub(in crate::daemon) struct Attempt {
-    /// The task.
     pub(in crate::daemon) candidate: Candidate,
-    /// What it takes of what is limited.
+    /// Limited resources that it takes.
     pub(in crate::daemon) share: Share,
-    /// Where a fault of its start may lie.
+    /// Basis for judging a failure of its start.
     pub(in crate::daemon) terms: Terms,
 }
 
-/// By what the failure of a start is judged.
+/// Basis for judging a failed start.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Terms {
-    /// What the run needs in common with others; none where nothing is known of its profile.
+    /// Environments that the run shares with others; none if its profile is not known.
     pub(in crate::daemon) needs: Option<Needs>,
-    /// To whom a failure of that is charged.
+    /// Target of the charge when one of those environments fails.
     pub(in crate::daemon) charge: Charge,
 }
 
-/// To whom a start that fails in its environment is charged.
+/// Target of the charge when a start fails in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Charge {
-    /// To the environment, as long as it works for nobody.
+    /// The environment, as long as it works for no other task.
     Environment,
-    /// To the task: the environment works for others.
+    /// The task, because the environment works for others.
     Task,
 }

@@ -1,4 +1,4 @@
-//! What a run with brokers trusts: the authorities of this host, and the one that certifies the hosts of its brokers.
+//! Certificate authorities that a run with brokers trusts: the host's, and the run's own for its brokers' hosts.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -13,16 +13,17 @@ use super::stage::Stage;
 use crate::host::remove::AUTHORITIES;
 use crate::proxy::{Authority, pem};
 
-/// Where programs read which authorities they trust. The second is added to what its program has built in; the others replace that.
+/// Variables in which programs look up their trusted authorities. `NODE_EXTRA_CA_CERTS` adds to the built-in ones; the
+/// others replace them.
 const VARIABLES: [&str; 5] =
     ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"];
 
-/// The file with the certificates, beside the home of a run; none where no host is certified for it.
+/// Returns the path of the certificate file, beside the home of a run; none if the run needs no authority.
 pub(super) fn file(policy: &Policy, home: &Path) -> Option<PathBuf> {
     (policy.has_proxy() && !policy.broker.is_empty()).then(|| home.with_file_name(AUTHORITIES))
 }
 
-/// Adds the variables that name it. What the lane or the policy says goes before.
+/// Adds the variables that name the file. Values of the lane or the policy take precedence.
 pub(super) fn name(env: &mut BTreeMap<String, String>, policy: &Policy, home: &Path) {
     let Some(file) = file(policy, home) else { return };
     for variable in VARIABLES {
@@ -30,16 +31,16 @@ pub(super) fn name(env: &mut BTreeMap<String, String>, policy: &Policy, home: &P
     }
 }
 
-/// Makes the authority of a run, whose key stays in its directory, and writes the file.
+/// Makes the authority of a run, whose key stays in the run directory, and writes the certificate file.
 pub(super) fn make(policy: &Policy, run: RunId, dir: &Path, home: &Path) -> Result<(), LaunchError> {
     const STAGE: Stage = Stage::MakeAuthority;
     let Some(path) = file(policy, home) else { return Ok(()) };
     let own = Authority::make(policy, run, dir).map_err(|e| LaunchError::system(STAGE, &e))?;
-    // What of them cannot be read is trusted by nobody.
+    // Unreadable certificates of the host are left out, and so not trusted.
     let of_host = rustls_native_certs::load_native_certs().certs;
     let text = pem(of_host.iter().chain([&own]));
     let written = std::fs::write(&path, text);
-    // The worker reads it and is not its owner, whatever mode the daemon makes files with.
+    // The worker reads the file without owning it, so its mode must not depend on the daemon's umask.
     let readable = written.and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(0o644)));
     readable.map_err(|e| LaunchError::system(STAGE, &e))
 }

@@ -1,4 +1,4 @@
-//! The bells of live runs: a change of the board that concerns the agent of a run rings its bell, and the run's own task looks.
+//! Wake-ups of live runs: a change of the board that concerns a run's agent wakes the run's task in the daemon.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,11 +7,11 @@ use tokio::sync::Notify;
 
 use super::key::TaskKey;
 
-/// One bell for each live run whose agent takes messages. A ring that nobody hears yet is heard at the next wait.
+/// Wake-ups of the live runs whose agents take messages. A notification between two waits is kept for the next one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bells(Arc<Mutex<BTreeMap<TaskKey, Arc<Notify>>>>);
 
-/// The bell of one run, as long as that lives.
+/// Wake-up of one run, registered until it is dropped.
 #[derive(Debug)]
 pub(super) struct Bell {
     bells: Bells,
@@ -20,14 +20,14 @@ pub(super) struct Bell {
 }
 
 impl Bells {
-    /// Rings for the live run of a task, where it has a bell. Waits for nothing.
+    /// Notifies the live run of a task, if it is registered. Does not block.
     pub(crate) fn ring(&self, key: &TaskKey) {
         if let Some(news) = self.locked().get(key) {
             news.notify_one();
         }
     }
 
-    /// Hangs up the bell of a run.
+    /// Registers a run.
     pub(super) fn hang(&self, key: &TaskKey) -> Bell {
         let news = Arc::new(Notify::new());
         self.locked().insert(key.clone(), Arc::clone(&news));
@@ -35,13 +35,13 @@ impl Bells {
     }
 
     fn locked(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Arc<Notify>>> {
-        // A thread that panicked with the lock had changed one entry, which is complete.
+        // A thread that panicked while it held the lock had changed one entry, which is complete.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Bell {
-    /// Waits until it rings. Cancel-safe: a ring is kept until it is heard.
+    /// Waits for a notification. Cancel-safe: a notification is kept until it is received.
     pub(super) async fn rung(&self) {
         self.news.notified().await;
     }
@@ -50,7 +50,7 @@ impl Bell {
 impl Drop for Bell {
     fn drop(&mut self) {
         let mut all = self.bells.locked();
-        // The next run of the task may have its own already.
+        // The next run of the task may have registered already.
         if all.get(&self.key).is_some_and(|news| Arc::ptr_eq(news, &self.news)) {
             all.remove(&self.key);
         }

@@ -18,10 +18,10 @@ use crate::lanes::Skill;
 use crate::roster::{Resolved, Roster, Share};
 use crate::service::BoardHandle;
 
-/// The most skills of a run, each of up to 24 KiB.
+/// Limit on the skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;
 
-/// Everything that the claim's transaction returns.
+/// Result of the claim's transaction.
 struct ClaimedTask {
     run: Run,
     task: Task,
@@ -32,7 +32,7 @@ struct ClaimedTask {
     deadline: Duration,
 }
 
-/// Claims a task. What fails here has left nothing behind.
+/// Claims a task. A failure leaves nothing behind.
 pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
@@ -97,7 +97,8 @@ pub(super) async fn claim(
             let given = provision.give(board, (&id, &candidate.workspace))?;
             let log = logs.log(&board_name, &id, run.id);
             board.record_log_path(run.id, &log.display().to_string())?;
-            // Recorded with the claim where it is known: a second commit would take as long again.
+            // A place that is already known is recorded with the claim, because a second commit would take as long
+            // again.
             if let Some(place) = &given.place {
                 board.record_workspace(run.id, place)?;
             }
@@ -109,14 +110,14 @@ pub(super) async fn claim(
             let context = board.context(&id, ContextLimits::default(), &place)?.text;
             let resume = if resumes { resume(board, &run, &place)? } else { None };
             let files = board.files_of_run(&id)?;
-            // All that is needed is read here: a claim that is committed must not fail afterwards.
+            // All input of the start is read in this transaction, because a committed claim must not fail afterwards.
             Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
         })
         .await?;
     let is_fork = claimed.resume.as_ref().is_some_and(|resume| matches!(resume.next, Next::Fork(_)));
     let lane = if is_fork { lane.forking() } else { lane };
     let skills = pinned(&claimed.task, of_profile, roster);
-    // A check asks no service, so it has nothing of what the lane brings.
+    // A check calls no model service, so the lane's additions to the policy do not apply.
     let policy = if claimed.run.purpose == Purpose::Check { of_check } else { of_worker };
     Ok(Order {
         board: board.name().clone(),
@@ -143,7 +144,7 @@ pub(super) async fn claim(
     })
 }
 
-/// The session that a run goes on in, if an earlier one has left one, and what has happened since.
+/// Returns the session that a run resumes or forks, if there is one, with the task's changes since.
 fn resume(
     board: &kernel::Board<'_>,
     run: &Run,
@@ -158,8 +159,8 @@ fn resume(
     Ok(from.map(|from| Resume { session: from.session.clone(), next: Next::Fork(Box::new(from)) }))
 }
 
-/// The skills of a run: those of its profile, and those that its task names. One that does not exist is left out, because a claim
-/// that is committed must not fail afterwards; who created the task was warned of it.
+/// Returns the skills of a run: its profile's skills and its task's. A missing one is left out, because a committed
+/// claim must not fail; the creator of the task was warned.
 fn pinned(task: &Task, of_profile: Vec<Skill>, roster: &Roster) -> Vec<Skill> {
     let mut skills = of_profile;
     for name in &task.skills {

@@ -1,8 +1,8 @@
-//! What the worker of a live run says that it hands over exists, or its verdict is refused while it can still correct it: files, and
-//! commits. The board looks for the tasks that it says it has made.
+//! Checks that the files and commits that a live worker hands over exist. A false verdict is refused while the worker
+//! can still correct it. The board itself checks the tasks that the worker names as created.
 //!
-//! A job process under the worker's own uid looks, within limits. Where it cannot find out, the verdict is recorded, and the end of the run says
-//! what was not there.
+//! A job process under the worker's uid searches, within limits. If it cannot decide, the verdict is recorded, and the
+//! end of the run lists the missing items.
 
 use std::path::{Path, PathBuf};
 
@@ -17,25 +17,25 @@ use crate::failure::Failure;
 use crate::host::job;
 use crate::paths::Root;
 
-/// Where a handoff names commits: a list, or one.
+/// Keys of a handoff's metadata that name commits: a list, or one.
 const KEYS: [&str; 2] = ["commits", "commit"];
-/// The fewest digits by which a commit is named.
+/// Least number of digits of an abbreviated commit id.
 const SHORTEST: usize = 7;
-/// More commits are not looked for.
+/// Limit on the commits that are searched.
 const COMMITS: usize = 100;
 
-/// What became of the search for what a handoff names.
+/// Result of the search for what a handoff names.
 #[derive(Debug)]
 pub(crate) enum Search {
-    /// All of it is there, or nobody here can look for it.
+    /// All of it exists, or it cannot be searched from here.
     Founded,
-    /// Something is not there.
+    /// Something does not exist.
     Unfounded(Failure),
-    /// It has not ended.
+    /// The search did not finish.
     CutShort(String),
 }
 
-/// Looks for what a handoff of a live run names, until it is given up. Blocking.
+/// Searches for what a live run's handoff names, until cancelled. Blocks.
 pub(crate) fn search(
     root: &Root,
     board: &BoardName,
@@ -47,7 +47,7 @@ pub(crate) fn search(
     if handoff.artifacts.is_empty() && named(handoff.metadata.as_ref()).is_empty() {
         return Search::Founded;
     }
-    // One that is claimed from outside has none: nobody here knows where its worker has its files.
+    // An externally claimed run has no records: its worker's files are not known here.
     let dir = root.run_dir(board, run);
     let records = match Records::read(&dir) {
         Ok(records) => records,
@@ -97,13 +97,14 @@ fn refused(unfounded: &Unfounded) -> Failure {
     ))
 }
 
-/// A path as a message has it.
+/// Returns a path as a message shows it.
 fn shown(path: &Path) -> String {
     let text: String = path.to_string_lossy().chars().take(200).collect();
     format!("{text:?}")
 }
 
-/// The first commit that metadata name by where git's own names point, which says nothing about what the run has made.
+/// Returns the first commit in the metadata that is a name such as `HEAD`. Such a name moves, and does not identify the
+/// run's work.
 fn moving_name(metadata: Option<&Value>) -> Option<String> {
     let is_moving = |text: &&str| {
         let behind = text.strip_prefix("HEAD").or_else(|| text.strip_prefix('@'));
@@ -113,7 +114,7 @@ fn moving_name(metadata: Option<&Value>) -> Option<String> {
     named(metadata).into_iter().find(is_moving).map(|text| text.chars().take(100).collect())
 }
 
-/// The texts by which metadata name commits.
+/// Returns the texts that name commits in the metadata.
 fn named(metadata: Option<&Value>) -> Vec<&str> {
     let of_key = |key: &&str| match metadata.and_then(|metadata| metadata.get(*key)) {
         Some(Value::Array(all)) => all.iter().filter_map(text).collect::<Vec<_>>(),
@@ -123,13 +124,13 @@ fn named(metadata: Option<&Value>) -> Vec<&str> {
     KEYS.iter().flat_map(of_key).collect()
 }
 
-/// A text itself, or what an object has as `id` or `sha`.
+/// Returns the text, or an object's `id` or `sha`.
 fn text(value: &Value) -> Option<&str> {
     value.as_str().or_else(|| value.get("id").or_else(|| value.get("sha"))?.as_str())
 }
 
-/// The commits that metadata name: texts of hexadecimal digits, or objects that have one as `id` or `sha`. All else may be
-/// anything.
+/// Returns the commit ids in the metadata: hexadecimal texts, or objects with one as `id` or `sha`. Other values are
+/// ignored.
 fn commits(metadata: Option<&Value>) -> Vec<String> {
     let is_id = |text: &&str| {
         (SHORTEST..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())

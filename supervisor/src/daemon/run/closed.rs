@@ -1,4 +1,4 @@
-//! What a run must not reach.
+//! Places that a run must not reach.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::host::neighbours;
 use crate::paths::Root;
 
-/// Returns what stays closed to a run: the places of the supervisor and of others on this host, but for those that are its
-/// own, and the directories of other tasks, `tasks`.
+/// Returns the places that stay closed to a run: the supervisor's and other users' on this host, without the run's own,
+/// and the directories of other tasks, `tasks`.
 pub(in crate::daemon) fn of_run(
     (root, config): (&Root, &WorkerConfig),
     spec: &WorkspaceSpec,
@@ -24,7 +24,7 @@ pub(in crate::daemon) fn of_run(
     Ok(Closed { places: neighbours::closed(root, config)?, own, tasks })
 }
 
-/// Returns the directory that a task names, if it names one.
+/// Returns the directory that a workspace names, if any.
 pub(in crate::daemon) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
     match spec {
         WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),
@@ -32,7 +32,7 @@ pub(in crate::daemon) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
     }
 }
 
-/// Refuses a workspace that is a place of the supervisor, lies in one or holds one.
+/// Refuses a workspace that is a place of a supervisor, lies in one or holds one.
 pub(in crate::daemon) fn check(
     root: &Root,
     config: &WorkerConfig,
@@ -46,7 +46,7 @@ pub(in crate::daemon) fn check(
         WorkspaceSpec::Directory(_) | WorkspaceSpec::Scratch => "directory",
     };
     let (relation, place, hint) = match (boundary.standing(path), spec) {
-        // The worktrees of a repository lie in a directory of their own, and what they are granted is checked when they are
+        // The worktrees of a repository lie in a directory of their own, and their grants are checked when they are
         // made.
         (Standing::Apart, _) | (Standing::Holds(_), WorkspaceSpec::Worktree { .. }) => return Ok(()),
         (Standing::Inside(place), _) => ("lies in", place, "name another directory"),

@@ -1,5 +1,5 @@
-//! The end of a run whose shim has gone or never was: proof that nothing of it is left, or the wait for a person who
-//! decides, and whose fault a failed start is.
+//! Ends a run whose shim has gone or was never started: by proof that nothing of it is left, or by a person's decision.
+//! Judges failed starts.
 
 use std::path::Path;
 
@@ -46,11 +46,12 @@ async fn tell(context: &Context, key: &TaskKey, report: Option<Report>) {
     }
 }
 
-/// Judges a start that the shim or `confine` has reported as failed: what the owner loop hears, and what the board records.
+/// Judges a start that the shim or `confine` reported as failed. Returns the report for the owner loop and the ending
+/// for the board.
 pub(in crate::daemon) fn not_started(terms: &Terms, failed: FailedStart) -> (Option<Report>, Ending) {
     let fault = match &terms.needs {
         Some(needs) => Fault::of(&failed, needs),
-        // Nobody knows the profile any more, and so nobody waits for what it needs.
+        // The profile no longer exists, so no other task waits for its environments.
         None => Fault::Task,
     };
     let step = failed.step.word().to_owned();
@@ -58,7 +59,7 @@ pub(in crate::daemon) fn not_started(terms: &Terms, failed: FailedStart) -> (Opt
     failed_start(terms, fault, (step, failed.error, why))
 }
 
-/// Judges a failed start by where its fault lies: what the owner loop hears, and what the board records.
+/// Judges a failed start by its fault. Returns the report for the owner loop and the ending for the board.
 pub(in crate::daemon) fn failed_start(
     terms: &Terms,
     fault: Fault,
@@ -77,7 +78,7 @@ pub(in crate::daemon) fn failed_start(
     }
 }
 
-/// Proves the end of a run whose shim is gone, and records it on the board. Goes on until both are done.
+/// Proves the end of a run whose shim has gone, and records it on the board. Retries until both are done.
 pub(super) async fn conclude(
     context: &Context,
     board: &BoardHandle,
@@ -85,14 +86,15 @@ pub(super) async fn conclude(
     (run, terms): (&Run, &Terms),
     shim: Shim,
 ) {
-    // What the board has learnt of the run since it was claimed.
+    // The board may have more of the run by now than at its claim.
     let learnt = board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone());
     let mut known = known_of(context, board, learnt, shim);
     let path = known.path.clone();
     let mut reported = false;
     let mut trouble = Trouble::new(context, board, key, run);
     let mut leftover = None;
-    // A request made before it was shown expected the worker to be ended.
+    // Last event at the time when the survivors were shown. An earlier request to reclaim the task expected a worker
+    // that can be ended.
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
         let answers = context.host.ways.answers((board.id(), run.id));
@@ -109,7 +111,7 @@ pub(super) async fn conclude(
                         break Ending { cause: told.cause, ..*ending };
                     }
                     Ok(Proof::Alive) => {
-                        // It came late, between the last look and this one.
+                        // Its shim appeared between the last look and this one.
                         watch_to_end(context, board, (key, run), None).await;
                         continue;
                     }
@@ -164,10 +166,10 @@ pub(super) async fn conclude(
     finish(context, board, key, run, ending).await;
 }
 
-/// What is known of a run before its directory is looked at.
+/// Collects the known facts of a run before its directory is read.
 fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Known {
     let groups = context.host.groups(board.name(), run.id);
-    // The path of a scratch directory is recorded with the claim, any other when its workspace was prepared.
+    // The path of a scratch directory is recorded with the claim; another path only after preparation of the workspace.
     let scratch = context.host.root.workspaces(board.name());
     let is_prepared = |path: &String| !Path::new(path).starts_with(&scratch);
     let was_prepared = run.worker_pid.is_some() || run.workspace_path.as_ref().is_some_and(is_prepared);
@@ -183,14 +185,15 @@ fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Kno
     }
 }
 
-/// Ends what is surely of runs whose end cannot be proved, because the daemon ends all its workers. Their claims stay.
+/// Ends the processes that surely belong to runs whose end cannot be proved, because the daemon ends all its workers.
+/// The claims stay.
 pub(in crate::daemon) async fn end_survivors(context: &Context, left: Vec<(BoardName, RunId)>) {
     let mut ends = tokio::task::JoinSet::new();
     for (name, id) in left {
         let Ok(board) = context.service.board(&name) else { continue };
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
         let known = known_of(context, &board, run, Shim::Unseen);
-        // Each takes a limited time, and they do not wait for each other.
+        // Each takes a limited time, and they run in parallel.
         ends.spawn_blocking(move || (name, id, traces::clear(&known, Records::Needed)));
     }
     while let Some(ended) = ends.join_next().await {
@@ -202,7 +205,7 @@ pub(in crate::daemon) async fn end_survivors(context: &Context, left: Vec<(Board
     }
 }
 
-/// The board's last event. A request that follows it has seen the run as shown, and is obeyed.
+/// Returns the board's last event. A later request has seen the run as shown, and is obeyed.
 async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
     loop {
         match board.readers().with(|view| view.last_event()) {
@@ -213,10 +216,10 @@ async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
     }
 }
 
-/// Ends what can be found of a run that a person has taken back, before anything else may have its claim.
+/// Ends the processes found of a run that a person has reclaimed, before another run may claim the task.
 ///
-/// What is perhaps another's is not ended: it is shown, and the task is free when it has gone, or when the person decides
-/// that once more.
+/// Processes that may belong to others are shown and not ended. The task becomes free when they have ended, or when the
+/// person reclaims it again.
 async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known, records: Records) {
     let mut shown_at: Option<EventId> = None;
     loop {

@@ -1,4 +1,4 @@
-//! What every run of a daemon shares, and its way to the writer of a board.
+//! State shared by all runs of a daemon.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -17,13 +17,13 @@ use crate::plugins::Calls;
 use crate::service::Service;
 use crate::telemetry::Tracer;
 
-/// How long a settled fact waits for a board that cannot be written, between tries.
+/// Pause between two tries to record a fact on a board that cannot be written.
 pub(in crate::daemon) const RETRY: Duration = Duration::from_millis(500);
 
-/// Commands of schedules that are being carried out, by board, schedule and tick.
+/// Commands of schedules in progress, by board, schedule and tick.
 pub(in crate::daemon) type UnderWay = Mutex<BTreeSet<(BoardName, ScheduleName, Timestamp)>>;
 
-/// What every run shares.
+/// State shared by all runs.
 #[derive(Debug)]
 pub(in crate::daemon) struct Context {
     pub(in crate::daemon) service: Arc<Service>,
@@ -34,9 +34,9 @@ pub(in crate::daemon) struct Context {
     pub(in crate::daemon) bells: Bells,
     pub(in crate::daemon) tracer: Tracer,
     pub(in crate::daemon) plugins: Calls,
-    /// Commands of schedules that are being carried out.
+    /// Commands of schedules in progress.
     pub(in crate::daemon) commands: UnderWay,
-    /// What the command line says instead of the configuration, however often that is read.
+    /// Overrides of the command line, which also apply after a reload of the configuration.
     pub(in crate::daemon) tuning: Tuning,
 }
 
@@ -47,7 +47,7 @@ impl Context {
         self.tasks.spawn_blocking(move || context.host.spares.refill());
     }
 
-    /// Reports to the owner loop, when there is room.
+    /// Reports to the owner loop. Waits while its queue is full.
     pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
         self.reports.tell(key, report).await;
     }

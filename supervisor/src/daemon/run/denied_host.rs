@@ -1,8 +1,8 @@
-//! Which host that the proxy of a run has refused is named as a reason of its failure, and what that says of the login of its lane.
+//! Decides whether a host that a run's proxy has refused is named as the reason of its failure.
 //!
-//! A program asks for more than it needs: updates, statistics. A refused host is named where the run ended by itself, at most
-//! [`RECENT`] after the refusal, and nothing else is known to have been denied. One of the lane is its service: no answer of it
-//! has reached the run, so what the run says of a login is about this proxy, and the run has failed.
+//! A program requests more than it needs, such as updates and statistics. A refused host is named if the run ended by
+//! itself at most [`RECENT`] after the refusal, and no other denial is known. If it is a host of the lane, the model
+//! service was never reached. Then a login error of the run stems from the proxy, and the run counts as failed.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use kernel::{EndCause, Ending};
 
 use crate::proxy::DeniedHost;
 
-/// How long after a refusal the end of a run is put down to it.
+/// Longest time between a refusal and the end of the run for which it is the reason.
 const RECENT: Duration = Duration::from_mins(1);
 
-/// The ending of a run, with the host that its proxy has refused last where that is a reason of it.
+/// Adds the host that the proxy refused last to an ending, if it is a reason of it.
 pub(super) fn with_denied_host(ending: Ending, last: Option<DeniedHost>) -> Ending {
     let Some(last) = last.filter(|_| ending.denied.is_none()) else { return ending };
     let is_recent = ending.ended_at.is_some_and(|ended_at| ended_at.since(last.at) <= RECENT);

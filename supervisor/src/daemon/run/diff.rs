@@ -1,7 +1,7 @@
-//! What a task's runs have done in git, as files and lines: while a run goes on, as its worker has it; afterwards from the tree that it
-//! has left, or from what it has committed.
+//! Changes that a task's runs made in git, as files and lines: from the working tree during a run; afterwards from the
+//! tree that it left, or its commits.
 //!
-//! A worker may have written anything into the tree: a job process under its own uid looks, within limits.
+//! A worker may have written anything into the tree, so a job process under its uid reads it, within limits.
 
 use std::path::{Path, PathBuf};
 
@@ -17,35 +17,35 @@ use crate::failure::Failure;
 use crate::host::job;
 use crate::paths::Root;
 
-/// The work that is to be shown.
+/// Request for the changes of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) task: Task,
     /// All runs of the task, oldest first.
     pub(crate) runs: Vec<Run>,
-    /// Of this run alone; none for all runs of the task.
+    /// Limits the changes to one run; none for all runs.
     pub(crate) run: Option<RunId>,
-    /// Whether lines are wanted, or counts.
+    /// Lines, or only counts.
     pub(crate) detail: Detail,
 }
 
-/// The work of runs.
+/// Changes of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
-    /// The last run that has a share in it.
+    /// Last run that contributed.
     pub(crate) run: RunId,
-    /// Whether that run goes on.
+    /// True while that run is in progress.
     pub(crate) live: bool,
     pub(crate) diff: Diff,
 }
 
-/// Where a run was in git.
+/// Git state of a run.
 struct Stood<'a> {
     run: &'a Run,
     base: Option<String>,
-    /// The commit at its end; none where it goes on, or where there was none.
+    /// Commit at its end; none during the run, or if there was none.
     head: Option<String>,
-    /// What a run that goes on has, and who its worker is.
+    /// Working tree and user of a run in progress.
     live: Option<Live>,
 }
 
@@ -56,7 +56,7 @@ struct Live {
     reach: (Vec<PathBuf>, Vec<PathBuf>),
 }
 
-/// A look that a job process is to make.
+/// Parameters of the job process.
 struct Look {
     of: DiffOf,
     live: Option<Worktree>,
@@ -64,7 +64,7 @@ struct Look {
     reach: (Vec<PathBuf>, Vec<PathBuf>),
 }
 
-/// Finds the work, unless it is given up. Blocking.
+/// Computes the changes, unless cancelled. Blocks.
 pub(crate) fn diff(
     root: &Root,
     board: &BoardName,
@@ -73,13 +73,13 @@ pub(crate) fn diff(
 ) -> Result<Work, Failure> {
     let Wanted { task, runs, run, detail } = wanted;
     let mut stood = Vec::new();
-    // What proves the work has done none.
+    // A check only tests the work.
     for one in runs.iter().filter(|one| one.purpose != Purpose::Check && run.is_none_or(|run| run == one.id))
     {
         stood.extend(of_run(root, board, one)?);
     }
     let Some(last) = stood.pop() else { return Err(nothing(wanted)) };
-    // A task that was given another workspace has begun there anew.
+    // A task with a new workspace has started over there, so earlier runs elsewhere do not count.
     let first = stood.into_iter().find(|one| one.run.workspace_path == last.run.workspace_path);
     let base = first.map_or_else(|| last.base.clone(), |first| first.base);
     let of = |path: PathBuf, end: Option<String>| DiffOf { path, base: base.clone(), end, detail: *detail };
@@ -101,7 +101,7 @@ pub(crate) fn diff(
     }
 }
 
-/// Where a run was in git; none where it was in no tree of git.
+/// Returns the git state of a run; none if it did not work in git.
 fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Stood<'a>>, Failure> {
     if let Some(evidence) = &run.evidence {
         let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) else { return Ok(None) };
@@ -122,7 +122,7 @@ fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Sto
     Ok(Some(Stood { run, base: begun.head().map(str::to_owned), head: None, live: Some(live) }))
 }
 
-/// What a run that has ended has left: its tree where no later run has worked there, else its commits.
+/// Returns the tree of an ended run if no later run has worked there, else its last commit.
 fn left(
     task: &Task,
     runs: &[Run],
@@ -158,7 +158,7 @@ fn left(
     }
     let identity =
         (found.owner.uid != own).then_some(Identity { uid: found.owner.uid, gid: found.owner.gid });
-    // What a later run did there is not this run's.
+    // Changes of a later run there do not belong to this run.
     let is_last = runs
         .iter()
         .filter(|run| run.id > last.run.id && run.purpose == Purpose::Work)

@@ -1,6 +1,6 @@
-//! What the runs of many tasks need in common: where such a thing is broken, it is broken for all of them.
+//! Environments: things that the runs of many tasks need, and that fail for all of them.
 //!
-//! The owner loop counts a failure once for the thing, and for no task.
+//! The owner loop counts a failure once for the environment, and not for each task.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,26 +15,26 @@ use crate::roster::Roster;
 /// A thing that the runs of many tasks need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Environment {
-    /// The program of a lane, as a policy and a user see it.
+    /// Program of a lane, under a policy and a user.
     Program {
         lane: String,
         policy: String,
-        /// The directory whose owner the worker is; none where each task has a user of its own, and where all have the
-        /// daemon's. It stands for that user: who asks for the owner may wait for a directory that does not answer.
+        /// Directory whose owner the worker runs as; none if each task has its own user, or all run as the daemon's.
+        /// The directory stands for the user, because looking up the owner may block on a dead file system.
         as_owner_of: Option<PathBuf>,
     },
-    /// What a lane names as secrets.
+    /// Secrets that a lane names.
     Secrets {
         lane: String,
     },
     /// A policy, as this host can enforce it.
     Policy(String),
-    /// A directory that tasks work in.
+    /// A directory in which tasks work.
     Directory(PathBuf),
     Repository(PathBuf),
-    /// The directory of a board's scratch workspaces.
+    /// Directory of a board's scratch workspaces.
     Workspaces(BoardName),
-    /// The directories under the root in which each run has its records, its log and its home.
+    /// Directories under the root that hold records, logs and homes of runs.
     Root,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Environment {
 }
 
 impl Environment {
-    /// What it is, as short as a card of the board says it.
+    /// Returns a short description, as a card of the board shows it.
     pub(in crate::daemon) fn brief(&self) -> String {
         match self {
             Self::Program { lane, .. } => format!("program of lane {lane}"),
@@ -72,7 +72,7 @@ impl Environment {
         }
     }
 
-    /// The name by which a person and the board know it: `program:agent/default`, `dir:/srv/app`.
+    /// Returns its name for people and the board: `program:agent/default`, `dir:/srv/app`.
     pub(in crate::daemon) fn name(&self) -> String {
         match self {
             Self::Program { lane, policy, as_owner_of: None } => format!("program:{lane}/{policy}"),
@@ -88,7 +88,7 @@ impl Environment {
         }
     }
 
-    /// The environment of a name; none for a text that is no name of one.
+    /// Parses a name; none if the text is not one.
     pub(in crate::daemon) fn named(name: &str) -> Option<Self> {
         if name == "root" {
             return Some(Self::Root);
@@ -97,7 +97,7 @@ impl Environment {
         Some(match kind {
             "program" => {
                 let (lane, rest) = rest.split_once('/')?;
-                // No policy has such a sign in its name.
+                // Names of policies contain no `@`.
                 let (policy, path) = match rest.split_once('@') {
                     Some((policy, path)) => (policy, Some(PathBuf::from(path))),
                     None => (rest, None),
@@ -114,7 +114,7 @@ impl Environment {
     }
 }
 
-/// The environment of one run, by which what its failure concerns is found again.
+/// Environments of one run, to find the cause of its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     program: Environment,
@@ -124,7 +124,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// What the run of a task needs. Looks at nothing.
+    /// Returns the environments that the run of a task needs. Does no input or output.
     pub(in crate::daemon) fn of(
         key: &TaskKey,
         profile: &Profile,
@@ -154,7 +154,7 @@ impl Needs {
         }
     }
 
-    /// The program of its lane.
+    /// Returns the program of its lane.
     pub(in crate::daemon) fn program(&self) -> Environment {
         self.program.clone()
     }
@@ -170,7 +170,7 @@ impl Needs {
 
 #[cfg(test)]
 impl Needs {
-    /// What a scratch task of a lane needs.
+    /// Returns the environments of a scratch task in a lane.
     pub(in crate::daemon) fn scratch(lane: &str) -> Self {
         let program =
             Environment::Program { lane: lane.to_owned(), policy: "default".to_owned(), as_owner_of: None };

@@ -1,7 +1,8 @@
-//! What a run did in git, found by us and not told by its worker: from the commit at its start to the tree at its end.
+//! Evidence of a run's work in git, gathered by the daemon and not by the worker: from the commit at its start to the
+//! tree at its end.
 //!
-//! A worker may have written anything into the tree: a job process under its own uid looks, within limits, and what it cannot
-//! find out is said in the place of what it was to find.
+//! A worker may have written anything into the tree, so a job process under its uid reads it, within limits. An error
+//! is recorded in place of a missing result.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +14,13 @@ use workspace::{Job, Outcome, Prepared, WorkspaceSpec};
 
 use crate::host::job;
 
-/// Where a run began that works in a tree of git.
+/// Git state at the start of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::daemon) struct Begun {
     tree: PathBuf,
-    /// The repository, where that is elsewhere.
+    /// Repository, if it lies outside of the tree.
     repository: Option<PathBuf>,
-    /// The commit; none where nothing was committed yet.
+    /// Commit at the start; none in an empty repository.
     head: Option<String>,
 }
 
@@ -28,13 +29,13 @@ impl Begun {
         &self.tree
     }
 
-    /// The commit; none where nothing was committed yet.
+    /// Commit at the start; none in an empty repository.
     pub(super) fn head(&self) -> Option<&str> {
         self.head.as_deref()
     }
 
-    /// What a look at the tree may reach: a worker could have planted there what leads git to other repositories. A job that
-    /// names no place to write is not kept to any, so the tree is one.
+    /// Returns the paths that a look at the tree may read and write. A worker could have planted references to other
+    /// repositories, so the reach is limited. A job with no writable path would not be confined, so the tree is one.
     pub(super) fn reach(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let mut read = job::system_reads();
         read.extend(self.repository.clone());
@@ -42,7 +43,7 @@ impl Begun {
     }
 }
 
-/// Notes where a run begins, if it works in a tree of git. Blocking.
+/// Records the git state at the start of a run; none if it does not work in git. Blocks.
 pub(super) fn begin(
     spec: &WorkspaceSpec,
     prepared: &Prepared,
@@ -60,7 +61,7 @@ pub(super) fn begin(
             let (read, write) = begun.reach();
             match job::work_unless(cancel, identity, read, write, job) {
                 Ok(Outcome::Head(head)) => Some(Begun { head, ..begun }),
-                // What git cannot open is a directory like any other.
+                // A directory that git cannot open is an ordinary directory.
                 Ok(_) | Err(_) => None,
             }
         }
@@ -68,7 +69,7 @@ pub(super) fn begin(
     }
 }
 
-/// Finds what has happened in the tree since. Blocking.
+/// Gathers the changes in the tree since the start. Blocks.
 pub(in crate::daemon) fn gather(begun: &Begun, identity: Option<Identity>) -> Value {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return json!({ "error": "no user is known who could read the tree" });

@@ -1,4 +1,4 @@
-//! The workspace of an external claim: created by the rules and the code of a run.
+//! Workspace of an external claim, created by the rules and the code of a run.
 
 use kernel::{Placement, Task};
 use tokio_util::sync::CancellationToken;
@@ -12,8 +12,8 @@ use crate::host::job;
 use crate::service::leases::lease;
 use crate::service::{BoardHandle, Service};
 
-/// Creates the workspace of an external claim, or takes the existing one, unless a run works in it.
-/// Blocking: it may wait for git.
+/// Creates the workspace of an external claim, or takes the existing one, unless a run works in it. Blocks: git may
+/// take long.
 pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Placement, Failure> {
     let root = service.root();
     let spec: WorkspaceSpec = task
@@ -35,7 +35,8 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
     if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
         match lease(service.root(), board.name(), (&task.id, run), &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),
-            // Its own: the request is a repeated one, or the first look at the board came before.
+            // The run has the lease already: the request is a repeated one, or the follow-up of the board's leases came
+            // before.
             Err(_) if board.external_leases().owns(run) => {}
             Err(failure) => return Err(failure),
         }

@@ -1,4 +1,4 @@
-//! Where the fault of a failed start lies: decided here, from the step and the number of the error, and nowhere else.
+//! Fault of a failed start, decided only here, from the step and the number of the error.
 
 use std::error::Error;
 
@@ -11,24 +11,24 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{Cause, JobFailure};
 
-/// Where the fault of a failed start lies.
+/// Cause of a failed start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Fault {
     Task,
-    /// In what the task says, so that no other try can do better.
+    /// The definition of the task, so that another try cannot succeed.
     Definition,
-    /// In something that the runs of many tasks need.
+    /// Something that the runs of many tasks need.
     Environment(Environment),
-    /// In the host, which lacks something for now.
+    /// The host, which lacks a resource for now.
     Host,
-    /// In the moment: the workspace is still another run's.
+    /// Timing: another run still has the workspace.
     Moment,
-    /// Nowhere: the run was given up while it was prepared.
+    /// None: the run was given up during preparation.
     Abandoned,
 }
 
 impl Fault {
-    /// Where the fault lies of a start that the shim or `confine` has reported.
+    /// Returns the fault of a start that the shim or `confine` reported as failed.
     pub(in crate::daemon) fn of(failed: &FailedStart, needs: &Needs) -> Self {
         if failed.concern != Concern::Limit && failed.errno.is_some_and(is_shortage_number) {
             return Fault::Host;
@@ -37,7 +37,7 @@ impl Fault {
             Concern::Run => Fault::Task,
             Concern::Lane => Fault::Environment(needs.program()),
             Concern::Policy | Concern::Limit => Fault::Environment(needs.policy()),
-            // What another release has named costs no task anything.
+            // A word of another release is not charged to a task.
             Concern::Root | Concern::Unknown => Fault::Environment(Environment::Root),
             Concern::Moment => Fault::Moment,
             Concern::Host => Fault::Host,
@@ -45,7 +45,7 @@ impl Fault {
     }
 }
 
-/// Why a start failed: the stage, the reason, and where the fault lies.
+/// Failure of a start: its stage, reason and fault.
 #[derive(Debug)]
 pub(in crate::daemon) struct LaunchError {
     pub(in crate::daemon) stage: Stage,
@@ -54,22 +54,22 @@ pub(in crate::daemon) struct LaunchError {
 }
 
 impl LaunchError {
-    /// A fault of the task.
+    /// Makes an error that is the task's fault.
     pub(in crate::daemon) fn task(stage: Stage, error: impl Into<String>) -> Self {
         LaunchError { stage, error: error.into(), fault: Fault::Task }
     }
 
-    /// A fault of what the task says: it is not tried again.
+    /// Makes an error in the task's definition, which is not tried again.
     pub(in crate::daemon) fn definition(stage: Stage, error: impl Into<String>) -> Self {
         LaunchError { stage, error: error.into(), fault: Fault::Definition }
     }
 
-    /// A failure of the system in the root's own directories: the host's where it lacks something.
+    /// Makes an error of a system call in the root's own directories; a shortage is the host's fault.
     pub(in crate::daemon) fn system(stage: Stage, error: &(dyn Error + 'static)) -> Self {
         LaunchError::at(stage, Environment::Root, error)
     }
 
-    /// A failure of the system with an environment: the host's where it lacks something.
+    /// Makes an error of a system call on an environment; a shortage is the host's fault.
     pub(in crate::daemon) fn at(
         stage: Stage,
         environment: Environment,
@@ -79,20 +79,20 @@ impl LaunchError {
         LaunchError { stage, error: crate::failure::with_causes(error), fault }
     }
 
-    /// A refusal of another part of this program, about an environment.
+    /// Makes an error from a refusal by another part of this program, about an environment.
     pub(in crate::daemon) fn refusal(stage: Stage, environment: Environment, failure: Failure) -> Self {
-        // The failure was made from its error number (`Failure::file`).
+        // `Failure::file` set the code from the error number.
         let is_host = failure.code == Code::TryAgain;
         let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
         LaunchError { stage, error: with_hint(&failure.message, failure.hint), fault }
     }
 
-    /// A workspace that could not be prepared.
+    /// Makes an error from a failed preparation of a workspace.
     pub(in crate::daemon) fn workspace(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         let is_general = match &place {
-            // Made and kept by the daemon alone, or by nobody here.
+            // These are made by the daemon alone, or exist already.
             Environment::Workspaces(_) | Environment::Directory(_) => true,
-            // A branch that is taken, or a worktree that a worker has spoilt, is the task's.
+            // A taken branch, or a worktree that a worker has damaged, is the task's fault.
             Environment::Repository(_) => failure.cause.is_of_repository(),
             Environment::Program { .. }
             | Environment::Secrets { .. }
@@ -102,7 +102,7 @@ impl LaunchError {
         let fault = if is_general {
             Fault::Environment(place)
         } else if failure.cause.is_of_definition() {
-            // It is not made by waiting: a person has to say what is meant.
+            // A retry does not help: a person must correct the task.
             Fault::Definition
         } else {
             Fault::Task
@@ -110,7 +110,7 @@ impl LaunchError {
         LaunchError::of_job(stage, failure, fault)
     }
 
-    /// A place of which not even the owner could be found.
+    /// Makes an error for a directory whose owner could not be determined.
     pub(in crate::daemon) fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         LaunchError::of_job(stage, failure, Fault::Environment(place))
     }
@@ -127,7 +127,7 @@ impl LaunchError {
     }
 }
 
-/// A message with what the reader can do about it.
+/// Appends a hint to a message.
 pub(in crate::daemon) fn with_hint(message: &str, hint: Option<String>) -> String {
     hint.map_or_else(|| message.to_owned(), |hint| format!("{message} ({hint})"))
 }

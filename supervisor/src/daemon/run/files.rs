@@ -1,7 +1,8 @@
-//! The files that a run may read: copies for it alone, in a directory that no worker can change.
+//! Files that a run may read: its own copies, in a directory that no worker can change.
 //!
-//! The board's own copies are the daemon's and stay out of reach. A run gets `<its private directory>/files/<attachment>/
-//! <name>`: the directories are the daemon's, the files its worker's, and the policy grants reading them.
+//! The board's copies belong to the daemon and stay out of reach. A run gets `<its private
+//! directory>/files/<attachment>/<name>`: the directories belong to the daemon, the files to the worker, and the policy
+//! grants read access.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -20,12 +21,12 @@ use crate::paths::Root;
 
 const STAGE: Stage = Stage::PlaceFiles;
 
-/// Where a run whose files are in `dir` finds one.
+/// Returns the path of an attachment, for a run whose files are in `dir`.
 pub(crate) fn place_of(dir: &Path, file: &Attachment) -> PathBuf {
     dir.join(file.id.to_string()).join(&file.filename)
 }
 
-/// Makes the directory and puts there what is not yet there. Blocking.
+/// Makes the directory, and copies the files that are missing in it. Blocks.
 pub(in crate::daemon) fn place(
     dir: &Path,
     identity: Option<Identity>,
@@ -51,7 +52,7 @@ pub(in crate::daemon) fn place(
     Ok(())
 }
 
-/// Gives a run that has begun the files that came later. Blocking.
+/// Gives a live run the files that were attached after its start. Blocks.
 pub(crate) fn provide(
     root: &Root,
     board: &BoardName,
@@ -60,18 +61,18 @@ pub(crate) fn provide(
     blobs: &Blobs,
 ) -> Result<(), Failure> {
     let dir = root.run_files(board, run);
-    // Without a note or a directory there is no worker that could ask.
+    // Without a note or a directory, the run has no worker yet.
     let note = Note::read(&root.run_dir(board, run))
         .map_err(|e| Failure::failed(format!("the note of run {run} cannot be read: {e}")))?;
     let Some(note) = note.filter(|_| dir.is_dir()) else { return Ok(()) };
     place(&dir, note.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
 }
 
-/// Copies under another name first: a worker never sees half a file.
+/// Copies under another name first, so that a worker never sees a partial file.
 fn copy(mut source: File, path: &Path, identity: Option<Identity>) -> io::Result<u64> {
     let draft = path.with_file_name(format!(".new-{}", uuid::Uuid::new_v4().simple()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft)?;
-    // Where the file system can share the blocks, this takes no space and no time (copy_file_range(2)).
+    // If the file system can share the blocks, this takes no space and no time (copy_file_range(2)).
     let copied = io::copy(&mut source, &mut file)?;
     if let Some(identity) = identity {
         lchown(&draft, Some(identity.uid), Some(identity.gid))?;
@@ -80,7 +81,7 @@ fn copy(mut source: File, path: &Path, identity: Option<Identity>) -> io::Result
     Ok(copied)
 }
 
-/// A directory that the worker's group may list and enter, and nobody but the daemon may change.
+/// Makes a directory that the worker's group may list and enter, and only the daemon may change.
 fn directory(dir: &Path, identity: Option<Identity>) -> io::Result<()> {
     let mode = if identity.is_some() { 0o750 } else { 0o700 };
     match DirBuilder::new().mode(mode).create(dir) {
@@ -148,7 +149,7 @@ mod tests {
         if let Some(identity) = identity {
             assert_eq!((copy.uid(), std::fs::metadata(&files).unwrap().uid()), (identity.uid, 0));
         }
-        // Once more, as for a file that came later: what is there stays as it is.
+        // A second call, as for a later file, leaves existing copies as they are.
         place(&files, identity, &[file], &blobs).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), copy.ino());
     }

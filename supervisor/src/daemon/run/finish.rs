@@ -1,4 +1,4 @@
-//! The last step of a run: its end is recorded on the board, and what it leaves on the host is removed.
+//! Last step of a run: its end is recorded on the board, and its remains on the host are removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ use crate::host::cgroup;
 use crate::host::remove::{self, Stays};
 use crate::service::BoardHandle;
 
-/// The longest pause between two tries to tell the board.
+/// Longest pause between two tries to record the end.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How often a removal is tried for which the host lacks something: for a minute.
+/// Number of tries of a removal for which the host lacks a resource: about a minute.
 const TRIES: u32 = 120;
 
-/// Tells the board how a run ended, until the board has it, and cleans up what the run leaves. A daemon that has stopped leaves all of it to
-/// the next one.
+/// Records the end of a run on the board, retrying until it succeeds, and removes the run's remains. A stopped daemon
+/// leaves this to the next one.
 pub(super) async fn finish(
     context: &Context,
     board: &BoardHandle,
@@ -65,19 +65,21 @@ pub(super) async fn finish(
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
         let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
-        // Together: a daemon that dies before this takes the files again, and one that dies after it has them.
+        // In one transaction: a daemon that dies before it takes the artifacts again, and one that dies after it has
+        // them recorded.
         let told = board.write(move |board| {
             board.record_messages(id, &records.news)?;
             board.end_run(id, &ending, &taken.handed)
         });
         match told.await {
             Ok(finished) => break Some(finished),
-            // The run is not there any more: its board was put back to an earlier state.
+            // The run no longer exists: its board was restored to an earlier state.
             Err(failure) if failure.code == Code::NotFound => {
                 tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
                 break None;
             }
-            // Whatever it is: what is here is the only trace of how the run ended, and nothing else frees the task.
+            // Any other error is retried: these records are the only trace of the run's end, and nothing else frees the
+            // task.
             Err(failure) => {
                 if !reported {
                     tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
@@ -98,15 +100,15 @@ pub(super) async fn finish(
     }
     trace(context, board, run.id, finished.as_ref());
     if let Some(before) = finished.as_ref().and_then(|finished| finished.replaces) {
-        // Nobody finds it any more: its run is not listed.
+        // The log of a replaced run can no longer be found: its run is not listed.
         drop(std::fs::remove_file(context.host.root.log(board.name(), &key.task, before)));
     }
     if finished.as_ref().is_some_and(|finished| finished.status == kernel::Status::Archived) {
         remove_workspace(context, board, key).await;
     }
-    // The board knows how the run ended, so its directory has nothing left to tell.
+    // The end is on the board, so the run directory holds no further information.
     let removed = with_room(move || {
-        // Another one is gone, or another root's.
+        // A missing directory, or one of another root, needs no removal.
         let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Stays::of(&e))? else { return Ok(()) };
         dir.remove().map_err(|e| Stays::of(&e))
     });
@@ -119,7 +121,7 @@ pub(super) async fn finish(
     context.tell(key, Report::Ended(ended)).await;
 }
 
-/// Leaves the trace of a run whose end is on the board, where somebody wants it.
+/// Exports the trace of a run whose end is recorded, if an exporter is configured.
 fn trace(context: &Context, board: &BoardHandle, id: RunId, finished: Option<&Finished>) {
     let is_wanted = finished.is_some() && context.service.config().telemetry.otlp_endpoint.is_some();
     let run = if is_wanted { board.readers().with(|view| view.expect_run(id)).ok() } else { None };
@@ -129,8 +131,8 @@ fn trace(context: &Context, board: &BoardHandle, id: RunId, finished: Option<&Fi
     }
 }
 
-/// Removes the bytes of what was taken and the board has not kept. Nobody waits for it: it waits for other files that are on
-/// their way in.
+/// Removes the bytes that were taken and not recorded. Runs in the background, because it waits for uploads in
+/// progress.
 fn sweep_refused(context: &Context, board: &BoardHandle, key: &TaskKey, digests: BTreeSet<Digest>) {
     if digests.is_empty() {
         return;
@@ -147,14 +149,14 @@ fn sweep_refused(context: &Context, board: &BoardHandle, key: &TaskKey, digests:
             Err(error) => Err(error.into()),
         };
         if let Err(error) = swept {
-            // `gc` finds it.
+            // `gc` removes them later.
             tracing::warn!(task = %key, %error, "artifacts_not_swept");
         }
     };
     context.tasks.spawn_blocking(sweep);
 }
 
-/// Removes the scratch workspace of a task that was archived while it ran. What fails is found by `gc`.
+/// Removes the scratch workspace of a task that was archived while it ran. `gc` repeats failed removals.
 async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
     let (service, name, id) = (Arc::clone(&context.service), board.name().clone(), key.task.clone());
     let removed = tokio::task::spawn_blocking(move || {
@@ -170,10 +172,10 @@ async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey)
     }
 }
 
-/// Takes over what the run did in a worktree, as often as the host needs.
+/// Takes over the run's worktree, retrying during a shortage of the host.
 async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) -> Taken {
     let identity = records.identity();
-    // The worktree of a copied directory is another root's, whose worker may be at work in it.
+    // The records of a copied run directory are empty: its worktree belongs to another root, whose worker may use it.
     let worktree = records.note.as_ref().and_then(|note| note.worktree.clone());
     let Some(worktree) = worktree else { return Taken::default() };
     loop {
@@ -190,13 +192,13 @@ async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) ->
             Err(panic) => panic.to_string(),
         };
         tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
-        // Nobody is spared this: what is not sealed may run what the worker has planted.
+        // There is no way around this step: an unsealed tree may run what the worker has planted.
         context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
     }
 }
 
-/// Finds what the run did in git. What proves the work has done none.
+/// Gathers the run's changes in git. A check only tests the work, and has none.
 async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
     if run.purpose == Purpose::Check {
         return None;
@@ -205,7 +207,7 @@ async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
     tokio::task::spawn_blocking(move || evidence::gather(&begun, identity)).await.ok()
 }
 
-/// Takes what the run declared out of its workspace, as often as the host needs. Most runs declare nothing.
+/// Takes the declared artifacts out of the workspace, retrying during a shortage of the host. Most runs declare none.
 async fn take_artifacts(
     context: &Context,
     board: &BoardHandle,
@@ -245,7 +247,8 @@ async fn take_artifacts(
     }
 }
 
-/// Keeps what the run has changed of its home, where its profile demands it. What cannot be kept is said in the log: the run is over all the same.
+/// Keeps the files that the run changed in its home, if its profile demands it. A failure is only logged, because the
+/// run has ended.
 async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Records) {
     let (identity, root) = (records.identity(), context.host.root.clone());
     let Some(keeping) = records.note.as_ref().and_then(|note| note.keeping.clone()) else { return };
@@ -258,8 +261,8 @@ async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Recor
     tracing::error!(task = %key, run = %run.id, error, "home_not_kept");
 }
 
-/// Closes the scratch workspace of a task to other users of the host: its worker may have opened it, and has nothing to do there until
-/// its next run.
+/// Closes the scratch workspace of a task to other users of the host. Its worker may have opened it, and does not need
+/// it until its next run.
 async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
     let base = context.host.root.workspaces(board.name());
     let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
@@ -269,21 +272,21 @@ async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) 
     }
 }
 
-/// Removes the cgroups, the door and the private places of a run of which nothing lives any more, each whatever becomes of the others.
+/// Removes the cgroups, the socket and the private places of a dead run, each even if another removal fails.
 ///
-/// They are named after the run, so they are found even where its directory is gone.
+/// They are named after the run, so they are found without its directory.
 async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
     let (name, id) = (board.name(), board.id());
     let private = context.host.root.run_home(name, run);
     let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
-    // A daemon that runs in another group than its predecessor knows that one's groups from the spec alone.
+    // If this daemon runs in another cgroup than its predecessor, only the spec names the predecessor's cgroups.
     let told = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
     let groups: BTreeSet<_> = own.into_iter().chain(told).collect();
     let noted = records.note.as_ref().map(Note::identity);
     let doors = Arc::clone(&context.host.doors);
-    // It removes files.
+    // In a blocking thread, because it removes files.
     drop(tokio::task::spawn_blocking(move || doors.close((id, run))).await);
-    // First what holds copies of logins and secrets.
+    // First the home, which holds copies of logins and secrets.
     let (place, home) = (private.display().to_string(), private);
     let removed = with_room(move || match noted {
         _ if !home.exists() => Ok(()),
@@ -304,8 +307,8 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     }
 }
 
-/// Removes or closes something, off the runtime's threads, and tries again while the host lacks what that takes, [`TRIES`] times at
-/// most: the end of the run waits for it.
+/// Runs a removal off the runtime's threads, and retries up to [`TRIES`] times while the host lacks a resource. The end
+/// of the run waits for it.
 async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
     let removal = Arc::new(removal);
     let mut tries = 1;

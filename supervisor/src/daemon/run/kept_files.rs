@@ -1,5 +1,5 @@
-//! What a run finds in its home of what outlives runs: copies of the files of a login, which are its worker's own. What the worker has
-//! made of them is kept when nothing of the run lives any more, where its profile demands it.
+//! Login files in the home of a run: copies of kept files, which belong to its worker. Changed copies are kept when the
+//! run has ended, if its profile demands it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,32 +21,32 @@ use crate::roster::Home;
 
 const STAGE: Stage = Stage::PlaceLogin;
 
-/// Where the files of a run lie that are kept when it has ended.
+/// Locations of the files that are kept when the run has ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::daemon) struct Keeping {
     assignee: Profile,
     lane: Profile,
     tenant: Option<Tenant>,
     home: PathBuf,
-    /// The directory of its sessions, and where it is in its home.
+    /// Path of its sessions in its home, and their directory.
     state: Option<(PathBuf, PathBuf)>,
-    /// The files, and of which time the copy was that the run got.
+    /// Files, with the modification time of the copy that the run got.
     files: BTreeMap<PathBuf, Option<SystemTime>>,
 }
 
-/// Whose home it is, in which lane.
+/// Owner of a home, with the lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inhabitant<'a> {
     pub(super) assignee: &'a Profile,
     pub(super) lane: (&'a Profile, &'a Lane),
     pub(super) tenant: Option<&'a Tenant>,
-    /// What is kept of it when the run has ended.
+    /// Fate of the home when the run has ended.
     pub(super) use_of: Home,
 }
 
-/// Copies what is kept for the assignee of a run into its home, and into the directory of its sessions, `state`, where a file lies
-/// there: that is a directory of its own, which earlier runs of the task have written. What they have left there in the place of such a
-/// file goes, so that a run has what is kept or nothing. Returns what is kept of it afterwards.
+/// Copies the kept files of a run's assignee into its home, and into `state`, the directory of its sessions, if a file
+/// lies there. Earlier runs of the task have written to that directory. Files that they left in place of a kept one are
+/// removed, so that a run has the kept file or none. Returns the files to keep afterwards.
 pub(super) fn place(
     root: &Root,
     who: Inhabitant<'_>,
@@ -64,7 +64,7 @@ pub(super) fn place(
     };
     let files = keeping.kept(root).map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
     let mut by_place: BTreeMap<PathBuf, Placing> = BTreeMap::new();
-    // The home is new, and has nothing yet.
+    // Only the sessions need the removal: the home is new and empty.
     for (dir, inside) in keeping.files.keys().filter_map(|path| keeping.in_sessions(path)) {
         by_place.entry(dir).or_default().gone.push(inside);
     }
@@ -83,25 +83,25 @@ pub(super) fn place(
 }
 
 impl Keeping {
-    /// What is kept now.
+    /// Returns the files that are kept now.
     fn kept(&self, root: &Root) -> Result<BTreeMap<PathBuf, kept::KeptFile>, Failure> {
         let files = self.files.keys().cloned().collect();
         kept::for_run(root, (&self.assignee, &self.lane), self.tenant.as_ref(), &files)
     }
 
-    /// The real directory of a file, and where it is in that.
+    /// Returns the real directory of a file, and its path within.
     fn place_of(&self, path: &Path) -> (PathBuf, PathBuf) {
         self.in_sessions(path).unwrap_or_else(|| (self.home.clone(), path.to_owned()))
     }
 
-    /// The same of a file that lies among the sessions.
+    /// Returns the directory and path of a file that lies among the sessions.
     fn in_sessions(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let (at, dir) = self.state.as_ref()?;
         Some((dir.clone(), path.strip_prefix(at).ok()?.to_owned()))
     }
 
-    /// Keeps what the run has changed. What somebody else has changed since it began stays as it is: a person who has logged in, or
-    /// another run. Blocking; nothing of the run lives any more.
+    /// Keeps the files that the run has changed. A file that was changed elsewhere since the start stays as it is, such
+    /// as by a login or another run. Blocks; the run's processes have ended.
     pub(super) fn keep(&self, root: &Root, identity: Option<Identity>) -> Result<(), Failure> {
         let now = self.kept(root)?;
         for (path, given) in &self.files {

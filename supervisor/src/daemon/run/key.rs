@@ -1,8 +1,8 @@
-//! Which task of which board: the name of a live run in this daemon.
+//! Key of a task and its live run: board and task.
 
 use kernel::{BoardName, TaskId};
 
-/// A task on a board: at most one run of it is open, so it names a live run as well.
+/// A task on a board. At most one run of it is open, so it also identifies a live run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TaskKey {
     pub(crate) board: BoardName,

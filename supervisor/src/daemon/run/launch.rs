@@ -1,4 +1,4 @@
-//! From a claimed run to a running shim: user, workspace, private places, cgroup, spec.
+//! Turns a claimed run into a running shim: user, workspace, private places, cgroup, spec.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::failpoint;
 use crate::host::spare::Spare;
 use crate::lanes::{EndingRules, Facts, Places, Start, Terms, search_path};
 
-/// A run that is ready to be started.
+/// A run that is ready to start.
 #[derive(Debug)]
 pub(in crate::daemon) struct Launch {
     pub(in crate::daemon) dir: RunDir,
@@ -37,12 +37,12 @@ pub(in crate::daemon) struct Launch {
     pub(in crate::daemon) deadline_us: Option<u64>,
     pub(in crate::daemon) cgroup: Option<PathBuf>,
     pub(in crate::daemon) policy: Policy,
-    /// The lane of the work, and the hosts that it names; none for a check.
+    /// Name of the work's lane and its hosts; none for a check.
     pub(in crate::daemon) lane: Option<LaneHosts>,
     spare: Option<Spare>,
 }
 
-/// Prepares everything that a run needs. Blocking: it makes directories and may wait for git.
+/// Prepares all that a run needs. Blocks: it makes directories, and git may take long.
 pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
     const STAGE: Stage = Stage::MakeRunDirectory;
     let stores = host.root.secret_stores();
@@ -89,6 +89,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         .flatten();
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
+    // A waiting shim already has a cgroup, which the run takes over.
     let spare = host.spares.take();
     let cgroup = match (&spare, &host.cgroups) {
         (Some(spare), _) => spare.group().map(Path::to_owned),
@@ -117,6 +118,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     }
     crate::paths::make_dir(&host.root.runs(&order.board), 0o700)
         .map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
+    // Up to here nothing outside the private places says that the run exists; from here on a daemon recovers it.
     failpoint::pass("after-prepare");
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
@@ -139,13 +141,13 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
 }
 
-/// The hosts that the lane of a run names. A check has nothing of its lane.
+/// Returns the hosts that a run's lane names. A check uses nothing of its lane.
 fn named_hosts(order: &Order) -> Option<LaneHosts> {
     (order.run.purpose != Purpose::Check).then(|| order.lane.named_hosts(&order.lane_name))
 }
 
-/// Refuses a run for which a secret cannot be read. One of its lane concerns the lane, whatever others have the policy.
-/// Those that the policy names for variables are read by the process that becomes the worker.
+/// Refuses a run if a secret cannot be read. The fault of a lane's secret lies with the lane, whichever policy applies.
+/// Secrets that the policy names for variables are read by the process that becomes the worker.
 fn check_secrets(order: &Order, stores: &SecretStores) -> Result<(), LaunchError> {
     let lane = order.run.profile.as_ref().map(ToString::to_string).unwrap_or_default();
     let of_lane = Environment::Secrets { lane };
@@ -166,7 +168,7 @@ fn unread(environment: Environment) -> impl FnOnce(SecretError) -> LaunchError {
     move |error| LaunchError::at(Stage::ReadSecrets, environment, &error)
 }
 
-/// Where the sessions of a run are kept, if its lane keeps any.
+/// Returns the directory of a run's sessions, if its lane keeps any.
 fn kept(
     host: &Host,
     order: &Order,
@@ -184,7 +186,7 @@ fn kept(
     session::keep(at, whose, identity).map(Some)
 }
 
-/// Whose home a run has, where something of homes is kept. A check has none.
+/// Returns the owner of a run's home, if files of homes are kept. A check has none.
 fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
     let is_kept = order.run.purpose != Purpose::Check && !order.lane.kept_files().is_empty();
     let assignee = order.run.profile.as_ref().filter(|_| is_kept)?;
@@ -192,7 +194,7 @@ fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
     Some(Inhabitant { assignee, lane, tenant, use_of: order.home })
 }
 
-/// How the lane of a run starts its worker.
+/// Returns the command of a run's worker, as its lane defines it.
 fn start(
     order: &Order,
     (places, prompt, session): (Places<'_>, &str, Option<&str>),
@@ -274,7 +276,7 @@ fn run_spec(
     }
 }
 
-/// The environment of a worker: what its lane tells it, and what its policy lets through.
+/// Returns the environment of a worker: its lane's variables, and the variables that its policy passes.
 fn environment(
     host: &Host,
     order: &Order,
@@ -300,7 +302,7 @@ fn environment(
     env
 }
 
-/// Starts the shim of a prepared run. It goes on without this process.
+/// Starts the shim of a prepared run. The shim outlives this process.
 pub(in crate::daemon) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
     let dir = &launch.dir;
     if let Some(spare) = launch.spare.take() {
@@ -309,7 +311,7 @@ pub(in crate::daemon) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError
                 failpoint::pass("after-spawn");
                 return Ok(child);
             }
-            // It has ended before it had a run, so another one can have it.
+            // The spare ended before it had a run, so a new shim can take over.
             Err(error) => tracing::warn!(%error, "spare_shim_lost"),
         }
     }
@@ -327,7 +329,7 @@ pub(in crate::daemon) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError
     Ok(child)
 }
 
-/// How much of the output of a run is kept, in bytes.
+/// Returns the limit on a run's stored output, in bytes.
 fn log_cap(order: &Order) -> u64 {
     let config = &order.config;
     let of_check = config.check.log_cap.filter(|_| order.run.purpose == Purpose::Check);

@@ -1,8 +1,8 @@
-//! What the agent of a live run says: what it has used is kept with the run, and a service that refuses it for too long ends it. What people
-//! say to it is passed on meanwhile.
+//! Follows the output of a live run's agent: records its usage, and ends the run if its service refuses requests for
+//! too long. Delivers messages to it at the same time.
 //!
-//! The shim writes the file, in a directory that no worker reaches. It is read again from its beginning when it has grown: an agent
-//! writes little, and the pauses bound what reading may take.
+//! The shim writes the file, in a directory that no worker reaches. When it has grown, it is read again from its
+//! beginning: an agent writes little, and the pauses limit the cost.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,23 +23,23 @@ use crate::host::watch::Watched;
 use crate::lanes::{EndingRules, SoFar, read_so_far};
 use crate::service::BoardHandle;
 
-/// Between two looks at one run, at least.
+/// Least pause between two reads of one run.
 const PAUSE: Duration = Duration::from_secs(5);
-/// The bytes read for each second of a pause: reading them takes a hundredth of a processor at most.
+/// Bytes read per second of pause, so that reading takes about a hundredth of a processor.
 const BYTES: u64 = 1024 * 1024;
-/// Between two looks, at most.
+/// Longest pause between two reads.
 const LONGEST: Duration = Duration::from_mins(5);
-/// One run is looked at at a time, however many there are.
+/// Permit for a read: one run at a time, however many there are.
 static TURN: Semaphore = Semaphore::const_new(1);
 
-/// Waits for the end of a run's shim, and listens to its agent meanwhile.
+/// Waits for the end of a run's shim, and follows its agent meanwhile.
 pub(super) async fn until_ended(
     context: &Context,
     board: &BoardHandle,
     (key, run): (&TaskKey, RunId),
     (dir, watched): (&RunDir, &Watched),
 ) -> io::Result<()> {
-    // Both are dropped with its end: what they have read is read again when the run is over.
+    // The other futures are dropped when the shim ends; the output is read in full when the run is over.
     tokio::select! {
         ended = watched.ended() => ended,
         never = listen(context, board, (key, run), (dir, watched)) => match never {},
@@ -86,7 +86,7 @@ async fn listen(
             }
             refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
         }
-        // What its service has answered is known of an agent that writes nothing of it, too.
+        // An agent that writes nothing of it still has its refusals recorded by the proxy.
         let answered = rules.refused_for(&context.host.ways.answers((board.id(), run)));
         let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
         if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
@@ -99,13 +99,13 @@ async fn listen(
     }
 }
 
-/// Reads what is there, unless it is no more than it was.
+/// Reads the output, unless its length is unchanged.
 fn look(dir: &RunDir, rules: &EndingRules, before: u64) -> Option<(u64, SoFar)> {
     let (stdout, length) = dir.stdout_so_far().ok()?;
     (length != before).then(|| (length, read_so_far(&stdout, rules)))
 }
 
-/// Has the shim end the run.
+/// Asks the shim to end the run.
 async fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watched)) {
     let grace = context.service.config().worker.grace();
     let request = StopRequest {
@@ -117,7 +117,7 @@ async fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watche
     let asked = dir.request_stop(&request).map_err(|e| crate::failure::with_causes(&e));
     let asked = asked.and_then(|()| watched.ask_to_end().map_err(|e| e.to_string()));
     if let Err(error) = asked {
-        // Its time limit ends it.
+        // The deadline ends the run.
         tracing::warn!(task = %key, %error, "stop_not_delivered");
     }
     overdue::as_asked(key, dir, watched, &request).await;

@@ -1,4 +1,4 @@
-//! What is going on now: the live runs, as the owner loop knows them.
+//! Live runs, as the owner loop knows them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,6 @@ use shim::rundir::RunDir;
 
 use crate::host::watch::Watched;
 
-/// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
@@ -18,18 +17,18 @@ pub(crate) enum Phase {
     Starting,
     /// Its command runs.
     Running,
-    /// It was asked to end, has given its verdict, or has ended and is being recorded on its board.
+    /// Asked to end, has given its verdict, or has ended and is being recorded on its board.
     Ending,
-    /// It has ended, and something keeps that from its board.
+    /// Ended, with a problem that keeps the end from its board.
     Settling,
     /// SIGKILL does not end its processes.
     Unkillable,
-    /// Its shim is gone, and nobody can prove that its processes are.
+    /// Its shim has gone, and the end of its processes cannot be proved.
     Unknown,
 }
 
 impl Phase {
-    /// Whether nothing that a daemon does ends the run: it keeps its claim and its place and takes nobody's slot, and a daemon
+    /// True if no action of a daemon ends the run. It keeps its claim and its directory and takes no slot, and a daemon
     /// that stops leaves it to the next one.
     pub(crate) fn is_out_of_reach(self) -> bool {
         match self {
@@ -43,53 +42,49 @@ impl Phase {
 pub(crate) struct LiveRun {
     pub(crate) board: BoardName,
     pub(crate) task: TaskId,
-    /// The task's title.
     pub(crate) title: String,
     pub(crate) run: RunId,
     #[serde(default)]
     pub(crate) purpose: Purpose,
-    /// How many questions deep its task is, where it is that of one.
+    /// Depth of its task, if that is a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) consult: Option<u32>,
-    /// Who works.
+    /// Assignee that works on the task.
     pub(crate) profile: Option<Profile>,
     pub(crate) tenant: Option<Tenant>,
-    /// How far it has come.
     pub(crate) phase: Phase,
-    /// The worker's pid, once it runs.
+    /// Pid of the worker, once it runs.
     pub(crate) pid: Option<i32>,
-    /// When the task was claimed.
+    /// Time of the claim.
     pub(crate) started_at: Timestamp,
-    /// When it will be ended, in microseconds of `CLOCK_BOOTTIME`.
+    /// Deadline, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
-    /// The last sign of progress that the worker gave.
+    /// Time of the worker's last sign of progress.
     pub(crate) last_heartbeat_at: Option<Timestamp>,
-    /// The workspace as the task names it.
+    /// Workspace as the task names it.
     pub(crate) workspace: String,
-    /// Where it works.
     pub(crate) workspace_path: Option<PathBuf>,
-    /// The directory of its cgroup.
     pub(crate) cgroup: Option<PathBuf>,
-    /// What its sandbox enforces, in a line.
+    /// Layers that its sandbox enforces, in one line.
     pub(crate) sandbox: Option<String>,
-    /// Whether a layer of its sandbox is partial or absent.
+    /// True if a layer of its sandbox is partial or missing.
     #[serde(default)]
     pub(crate) sandbox_lacks: bool,
-    /// Which those are, and how far each is enforced.
+    /// Names of those layers, each with its state.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) lacks: BTreeSet<String>,
-    /// What its agent says that it has used so far.
+    /// Usage so far, as reported by its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spent: Option<Spent>,
-    /// What went through its proxy so far.
+    /// Traffic of its proxy so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) egress: Option<Egress>,
-    /// What holds it up, where something does.
+    /// Reason for a delay, if any.
     pub(crate) note: Option<String>,
 }
 
 impl LiveRun {
-    /// A run as its board knows it, with what is known of its task.
+    /// Describes a run from its board's record and its task.
     pub(crate) fn of(board: &BoardName, run: &Run, task: Option<&Task>) -> Self {
         LiveRun {
             board: board.clone(),
@@ -118,7 +113,7 @@ impl LiveRun {
     }
 }
 
-/// The way to a run's shim: its directory, and a handle that signals exactly that process.
+/// Handle of a run's shim: its directory, and a pidfd that signals exactly that process.
 #[derive(Clone, Debug)]
 pub(crate) struct ShimHandle {
     pub(in crate::daemon) dir: RunDir,

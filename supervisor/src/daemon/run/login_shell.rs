@@ -1,10 +1,10 @@
-//! Login shells of a worker. `/etc/profile` sets a `PATH` of its own, in which the programs of a run are not found; some agents run each
-//! command in such a shell. What these shells read last in a home brings the run's `PATH` back.
+//! Keeps a run's `PATH` in login shells of its worker. `/etc/profile` sets another `PATH`, without the run's programs,
+//! and some agents run each command in a login shell. Files in the home, which these shells read last, restore it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The variable that has the run's `PATH`.
+/// Variable that holds the run's `PATH`.
 const VARIABLE: &str = "SUPERVISOR_PATH";
 
 const TEXT: &str = "\
@@ -15,13 +15,13 @@ if [ -n \"$SUPERVISOR_PATH\" ]; then
 fi
 ";
 
-/// Adds the files of sh, bash and zsh to those of a home. What a lane says goes before.
+/// Adds the files of sh, bash and zsh to the files of a home. The lane's own files take precedence.
 pub(super) fn with_files(of_lane: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
     let own = [".profile", ".zprofile"].into_iter().map(|name| (PathBuf::from(name), TEXT.to_owned()));
     own.chain(of_lane).collect()
 }
 
-/// Keeps the `PATH` of a run for them.
+/// Stores the run's `PATH` for these files.
 pub(super) fn keep_path(env: &mut BTreeMap<String, String>) {
     if let Some(path) = env.get("PATH").cloned() {
         env.insert(VARIABLE.to_owned(), path);

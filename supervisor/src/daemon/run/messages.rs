@@ -1,7 +1,8 @@
-//! Messages to the agent of a live run: from the board into the run directory, and back what became of them.
+//! Delivers messages to the agent of a live run: from the board into the run directory, and their receipts back.
 //!
-//! A message is on the board before it is posted, and has its number there. A daemon that does not know how far an earlier one came
-//! posts it once more under the same number, and the shim passes each number on once. So a crash in between doubles nothing.
+//! A message is stored and numbered on the board before it is posted. A daemon that does not know how far an earlier
+//! one came posts it again under the same number. The shim passes each number on once, so a crash in between duplicates
+//! no message.
 
 use std::convert::Infallible;
 
@@ -17,8 +18,8 @@ use crate::failure::{Failure, with_causes};
 use crate::host::watch::Watched;
 use crate::service::BoardHandle;
 
-/// Passes messages on as long as the run lives. It may be dropped at any time: what it has not done is done when it begins again, or at
-/// the end of the run.
+/// Delivers messages as long as the run lives. The future may be dropped at any time: the rest is done when delivery
+/// starts again, or at the end of the run.
 pub(super) async fn deliver(
     context: &Context,
     board: &BoardHandle,
@@ -45,12 +46,12 @@ pub(super) async fn deliver(
     }
 }
 
-/// How far this daemon has come with the messages of a run.
+/// Progress of this daemon with the messages of a run.
 #[derive(Debug, Default)]
 struct Done {
-    /// The last message that it has posted.
+    /// Number of the last posted message.
     posted: u32,
-    /// What it has told the board.
+    /// Receipts that the board has.
     told: MessagesRecord,
 }
 
@@ -66,7 +67,8 @@ async fn pass_on(
     if posted > done.posted {
         failpoint::pass("after-post");
         done.posted = posted;
-        // A shim that has not said who it is looks when it has; its handler of the signal may not be there before.
+        // A shim without a pid record reads the messages once it has one; before that, its signal handler may not be
+        // installed.
         if dir.pid().ok().flatten().is_some() {
             watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
         }
@@ -79,7 +81,7 @@ async fn pass_on(
     Ok(())
 }
 
-/// Posts what waits on the board after a number. Returns the last number that was posted, and what became of messages. Blocking.
+/// Posts the messages after a number. Returns the last posted number and the receipts. Blocks.
 fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32, MessagesRecord), Failure> {
     let failed = |e| Failure::failed(with_causes(&e));
     let waiting = readers.with(|view| view.queued_messages(run))?;
@@ -93,10 +95,10 @@ fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32,
     Ok((posted, dir.messages().map_err(failed)?.unwrap_or_default()))
 }
 
-/// What the shim of a run has recorded of its messages. Blocking.
+/// Returns the receipts that the shim of a run has recorded. Blocks.
 ///
 /// # Errors
-/// The host lacks something for now.
+/// The host lacks a resource for now.
 pub(super) fn last_news(dir: &RunDir) -> Result<Vec<MessageNews>, RunDirError> {
     let record = unless_short(dir.messages())?.flatten();
     Ok(record.map(|record| news_of(&record)).unwrap_or_default())

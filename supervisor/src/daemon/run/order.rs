@@ -1,4 +1,4 @@
-//! What a run is started from: the host, and what the claim has read.
+//! Input of a run's start: the host, and the data read by the claim.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,13 +23,13 @@ use crate::paths::Root;
 use crate::proxy::WaysOut;
 use crate::roster::{Home, RunLimits, Share};
 
-/// What a run needs to know of the daemon that starts it.
+/// The host and the daemon, as far as a start needs them.
 #[derive(Debug)]
 pub(in crate::daemon) struct Host {
     pub(in crate::daemon) root: Root,
     pub(in crate::daemon) support: policies::Support,
     pub(in crate::daemon) cgroups: Result<Cgroups, String>,
-    /// What ties the processes of a run together where there are no cgroups.
+    /// Pid namespace that contains the processes of a run without a cgroup.
     pub(in crate::daemon) pid_namespace: Result<PidNamespace, String>,
     pub(in crate::daemon) spares: Spares,
     pub(in crate::daemon) port: Option<u16>,
@@ -37,13 +37,14 @@ pub(in crate::daemon) struct Host {
     pub(in crate::daemon) ways: WaysOut,
     pub(in crate::daemon) hostname: String,
     pub(in crate::daemon) boot_id: String,
-    /// Which directory the root is.
+    /// Identity of the root's directory.
     pub(in crate::daemon) root_id: String,
 }
 
 impl Host {
-    /// The pid namespace of a run that has no cgroup. One that needs a user namespace is made only where the run's policy
-    /// makes a user namespace anyway: in one the host's files have no known owners, which some programs refuse.
+    /// Returns the pid namespace of a run without a cgroup. If it requires a user namespace, it is used only with a
+    /// policy that needs a user namespace anyway: inside one, the host's files have unknown owners, which some programs
+    /// refuse.
     pub(super) fn pid_namespace_of(&self, policy: &Policy) -> Option<PidNamespace> {
         self.pid_namespace.as_ref().ok().copied().filter(|namespace| match namespace {
             PidNamespace::Privileged => true,
@@ -51,7 +52,7 @@ impl Host {
         })
     }
 
-    /// Gives back what the daemon has of the host, beside runs that go on.
+    /// Releases the daemon's resources on the host, and leaves live runs their own.
     pub(in crate::daemon) fn leave(&self) {
         self.ways.keep_figures();
         self.spares.close();
@@ -60,9 +61,9 @@ impl Host {
         }
     }
 
-    /// Makes the way of a run to the board.
+    /// Opens a run's access to the board.
     pub(super) fn way(&self, order: &Order, identity: Option<Identity>) -> Result<BoardAccess, LaunchError> {
-        // Its exit code is all that it says.
+        // A check reports by its exit code only.
         if order.run.purpose == Purpose::Check {
             return Ok(BoardAccess::None);
         }
@@ -74,8 +75,8 @@ impl Host {
         opened.map(BoardAccess::Socket).map_err(refused)
     }
 
-    /// The cgroups that may be a run's: the one of its name, and the one in its spec, which has another name where the
-    /// shim had waited for the run.
+    /// Returns the cgroups that may belong to a run: the one of its name, and the one in its spec. The latter has
+    /// another name if the shim had waited for the run.
     pub(in crate::daemon) fn groups(
         &self,
         board: &kernel::BoardName,
@@ -88,7 +89,7 @@ impl Host {
     }
 }
 
-/// What is known of a run when its row is there.
+/// All that is known of a run once the board has it.
 pub(in crate::daemon) struct Order {
     pub(in crate::daemon) board: kernel::BoardName,
     pub(in crate::daemon) board_id: kernel::BoardId,
@@ -96,15 +97,15 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) run: Run,
     pub(in crate::daemon) token: String,
     pub(in crate::daemon) context: String,
-    /// The session in which it goes on, where that is still there.
+    /// Session that it continues, if the session still exists.
     pub(in crate::daemon) resume: Option<Resume>,
     pub(in crate::daemon) files: Vec<kernel::Attachment>,
     pub(in crate::daemon) lane: Lane,
     pub(in crate::daemon) lane_name: kernel::Profile,
-    /// What it takes of what is limited.
+    /// Limited resources that it takes.
     pub(in crate::daemon) share: Share,
     pub(in crate::daemon) home: Home,
-    /// What the worker reads before its task.
+    /// Text that the worker reads before its task.
     pub(in crate::daemon) role_prompt: Option<String>,
     pub(in crate::daemon) skills: Vec<Skill>,
     pub(in crate::daemon) policy: Policy,
@@ -112,8 +113,8 @@ pub(in crate::daemon) struct Order {
     pub(in crate::daemon) deadline: std::time::Duration,
     pub(in crate::daemon) limits: RunLimits,
     pub(in crate::daemon) config: Arc<Config>,
-    /// Where the tasks of all boards work.
+    /// Workspaces of the tasks of all boards.
     pub(in crate::daemon) workplaces: Vec<WorkspaceSpec>,
-    /// Ends the preparation when it is given up.
+    /// Cancels the preparation of a start that is given up.
     pub(in crate::daemon) cancel: CancellationToken,
 }

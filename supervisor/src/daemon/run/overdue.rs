@@ -1,7 +1,7 @@
-//! A shim that does not do what is due. One that somebody has stopped ends no worker, and its run would never end: it is woken, and killed
-//! where that does not help.
+//! Watches for shims that do not end their run when it is due. A shim that was stopped by a signal ends no worker, and
+//! its run would never end. It is continued, and killed if that does not help.
 //!
-//! A killed shim is no proof. What it leaves is ended and proved gone as after every other shim that was killed.
+//! A killed shim proves nothing. Its remains are ended, with proof, as after any other kill.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use tokio::time::{Instant, timeout};
 use super::key::TaskKey;
 use crate::host::watch::Watched;
 
-/// How long after the time for KILL a shim is left alone. It needs milliseconds, on a loaded host seconds.
+/// Time after the due KILL for which a shim is left alone. It needs milliseconds, on a loaded host seconds.
 const MARGIN: Duration = Duration::from_secs(2);
-/// Between two looks at a shim that is overdue.
+/// Interval between two looks at an overdue shim.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often one that is stopped is woken before it is killed. Who stops it each time is not waited for.
+/// Number of times that a stopped shim is continued before it is killed, in case its sender repeats the stop.
 const WAKES: u32 = 3;
-/// How long one that is not stopped may be overdue.
+/// Longest time for which a shim that is not stopped may be overdue.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// What an overdue shim is doing.
+/// State of an overdue shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It has recorded the end of the run, or what outlives SIGKILL.
+    /// Has recorded the end of the run, or the processes that outlive SIGKILL.
     Its,
-    /// Nothing: it is stopped.
+    /// Stopped by a signal.
     Stopped,
-    /// Something else, or nobody can tell.
+    /// Anything else, or unknown.
     Else,
 }
 
@@ -42,7 +42,8 @@ pub(super) async fn at_deadline(key: &TaskKey, dir: &RunDir, shim: &Watched) -> 
     {
         let due = deadline.saturating_add(spec.grace_ms.saturating_mul(1000));
         let left = |now: u64| Duration::from_micros(due.saturating_sub(now));
-        // The clock of these pauses stands still while the host sleeps, and that of the deadline does not.
+        // Sleeping uses a clock that stops during suspend; the deadline's clock does not. So the rest is computed
+        // again.
         let mut pause = left(boottime_us());
         while !pause.is_zero() {
             tokio::time::sleep(pause).await;
@@ -53,7 +54,7 @@ pub(super) async fn at_deadline(key: &TaskKey, dir: &RunDir, shim: &Watched) -> 
     std::future::pending().await
 }
 
-/// Makes sure that a shim ends its run as it was asked.
+/// Makes sure that a shim ends its run as requested.
 pub(super) async fn as_asked(key: &TaskKey, dir: &RunDir, shim: &Watched, request: &StopRequest) {
     let due = Duration::from_millis(request.quiet_ms.saturating_add(request.grace_ms));
     if timeout(due, shim.ended()).await.is_err() {
@@ -61,7 +62,7 @@ pub(super) async fn as_asked(key: &TaskKey, dir: &RunDir, shim: &Watched, reques
     }
 }
 
-/// Ends a shim that has not ended when KILL was due for its run, unless it is at work on that.
+/// Kills a shim that has not ended by the time of KILL for its run, unless it is still working on that.
 async fn end(key: &TaskKey, dir: &RunDir, shim: &Watched, cause: Cause) {
     if timeout(MARGIN, shim.ended()).await.is_ok() {
         return;
@@ -100,10 +101,11 @@ async fn end(key: &TaskKey, dir: &RunDir, shim: &Watched, cause: Cause) {
     }
 }
 
-/// Looks at what a shim is doing. Blocking.
+/// Determines the state of a shim. Blocks.
 fn look(dir: &RunDir) -> Doing {
     let pid = dir.pid().ok().flatten().map(|record| record.shim.pid);
-    // `t` is a process that another one traces. One that has recorded the end can be stopped before its own, too.
+    // `t` is a traced process (proc_pid_stat(5)). Checked first, because a shim can also be stopped after it has
+    // recorded the end.
     if let Some(Ok(stat)) = pid.map(ProcessStat::of)
         && matches!(stat.state, 'T' | 't')
     {

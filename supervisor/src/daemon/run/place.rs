@@ -1,4 +1,4 @@
-//! Where a run works and as whom: the rules for its user and its place, applied to one task.
+//! Rules for the user and the workspace of a run, applied to one task.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use crate::failure::Failure;
 use crate::host::job::{self, JobFailure, system_reads};
 use crate::paths::make_dir;
 
-/// The user of a worker. None keeps the daemon's, which is then not root.
+/// Returns the user of a worker. None keeps the daemon's user, which is not root then.
 ///
-/// As root: the owner of the directory or repository for `dir` and `worktree`, else the task's own uid of the range.
-/// A uid is taken from an owner only if the task was made by root or by that very user.
+/// Under root, it is the owner of the directory or repository for `dir` and `worktree`, else the task's own uid from
+/// the configured range. A task gets an owner's uid only if root or that user made the task.
 pub(in crate::daemon) fn identity(
     spec: &WorkspaceSpec,
     task: &Task,
@@ -68,9 +68,9 @@ pub(in crate::daemon) fn identity(
     Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
 }
 
-/// By whose owner the worker's user is chosen: the directory that is named, or where it may be made that which it is made in.
+/// Returns the directory whose owner decides the worker's user: the named one, or the parent in which it is to be made.
 ///
-/// A directory may lie on a file system that does not answer, so a job process looks at it.
+/// The directory may lie on a file system that does not respond, so a job process looks at it.
 pub(super) fn ground_of(
     spec: &WorkspaceSpec,
     path: &Path,
@@ -88,7 +88,7 @@ pub(super) fn ground_of(
     }
 }
 
-/// Why nobody works in a directory of root, or of its group.
+/// Returns the reason why no run works in a directory of root or root's group.
 pub(super) fn of_root(owner: Owner) -> String {
     if owner.uid == 0 {
         return "belongs to root, and no worker runs as root".to_owned();
@@ -96,8 +96,8 @@ pub(super) fn of_root(owner: Owner) -> String {
     format!("belongs to uid {} and to the group of root, and no worker has that group", owner.uid)
 }
 
-/// How a directory of root's becomes one that a worker can have. Git refuses a repository of another user, root's git too; root is not
-/// told to trust it, because what its configuration names would be executed as root.
+/// Returns advice on giving root's directory to a user. Git refuses a repository of another user, also as root. The
+/// advice does not make root trust it, because programs named in its configuration would run as root.
 pub(super) fn other_owner(path: &Path) -> String {
     let shown = path.display();
     if !path.exists() {
@@ -113,8 +113,8 @@ pub(super) fn other_owner(path: &Path) -> String {
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 
-/// Returns whether a directory is one that the system itself needs as root's: those of the Filesystem Hierarchy Standard 3.0, and all
-/// beneath those of them that hold programs, libraries, settings, devices and the state of the kernel.
+/// True if a directory must stay root's: a directory of the Filesystem Hierarchy Standard 3.0, or a path under its
+/// directories for programs, libraries, settings, devices and kernel state.
 fn is_of_system(path: &Path) -> bool {
     const WHOLE: [&str; 12] =
         ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
@@ -142,7 +142,8 @@ fn is_of_system(path: &Path) -> bool {
         || WHOLE.iter().any(|whole| path.starts_with(Path::new("/").join(whole)))
 }
 
-/// Refuses a directory of scratch workspaces that a link leads to: what runs are closed to is known by the directories of the root.
+/// Refuses a directory of scratch workspaces behind a symbolic link, because closed places are known by the root's own
+/// paths.
 fn require_own(workspaces: &Path) -> Result<(), Failure> {
     let link = [workspaces.parent(), Some(workspaces)].into_iter().flatten().find(|path| path.is_symlink());
     link.map_or(Ok(()), |link| {
@@ -153,7 +154,7 @@ fn require_own(workspaces: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Makes the workspace of a task ready, unless it is given up before.
+/// Prepares the workspace of a task, unless cancelled.
 pub(in crate::daemon) fn workspace(
     spec: &WorkspaceSpec,
     task: &Task,
@@ -178,13 +179,13 @@ pub(in crate::daemon) fn workspace(
             let place = Environment::Workspaces(board.clone());
             require_own(workspaces).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
             make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
-            // A new directory beneath one that only the daemon writes to: made by the daemon, then given away.
+            // The daemon makes a directory under one that only it can write to, then changes its owner.
             here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?
         }
         WorkspaceSpec::Directory(path) => {
             let place = Environment::Directory(path.clone());
             let made = match ground_of(spec, path, cancel) {
-                // Made as the user that it is to belong to, who can make nothing else than that user could.
+                // Made as its future owner, so that it can make nothing that this user could not.
                 Ok(ground) if ground.path != *path => {
                     let job = Job::MakeDirectory { path: path.clone() };
                     job::work_unless(cancel, identity, system_reads(), vec![ground.path], job)
@@ -233,7 +234,7 @@ pub(in crate::daemon) fn workspace(
     }
 }
 
-/// The worktree that a task works in, if it is to work in one.
+/// Returns the worktree of a task, if it works in one.
 pub(in crate::daemon) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option<Worktree> {
     match spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
@@ -245,7 +246,7 @@ pub(in crate::daemon) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option
     }
 }
 
-/// Wall-clock seconds of a time on `CLOCK_BOOTTIME`: the form in which workers get their deadline.
+/// Converts a time on `CLOCK_BOOTTIME` to seconds of the real-time clock, the form in which workers get their deadline.
 pub(in crate::daemon) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
     let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);
     now.as_micros().saturating_add(ahead) / 1_000_000

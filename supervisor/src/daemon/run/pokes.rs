@@ -1,4 +1,4 @@
-//! What shims say on the daemon's datagram socket.
+//! Receives the shims' notifications on the daemon's datagram socket.
 
 use std::os::unix::net::UnixDatagram as StdUnixDatagram;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::host::socket_file;
 use crate::paths::Root;
 
-/// What a shim says on the daemon's socket. Only a hint: the run directory is what counts.
+/// Notification from a shim. It is only a hint: the run directory holds the facts.
 #[derive(serde::Deserialize)]
 struct Poke {
     board: String,
@@ -26,22 +26,22 @@ struct Poke {
     what: News,
 }
 
-/// What is new, as a shim of this release or another one says it.
+/// Kind of notification, from a shim of this release or another one.
 #[derive(PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum News {
-    /// Its command runs.
+    /// The run's command has started.
     Started,
-    /// Something has become of messages to its agent.
+    /// There are receipts for messages to its agent.
     Messages,
     /// SIGKILL does not end its processes.
     Unkillable,
-    /// Something that the daemon learns otherwise.
+    /// A kind that the daemon learns in another way.
     #[serde(other)]
     Other,
 }
 
-/// Hears what shims say, until the daemon stops.
+/// Receives notifications until the daemon stops.
 pub(in crate::daemon) fn listen_to_shims(
     context: &Arc<Context>,
     root: &Root,
@@ -59,7 +59,7 @@ pub(in crate::daemon) fn listen_to_shims(
         let mut buffer = [0_u8; 512];
         loop {
             let received = tokio::select! {
-                // Cancel-safe: a datagram that is not received stays queued.
+                // Cancel-safe: an unread datagram stays queued.
                 received = socket.recv(&mut buffer) => received,
                 () = stop.cancelled() => return,
             };

@@ -1,4 +1,4 @@
-//! The private places of one run: its home, its temporary files, its prompt and the files that it may read.
+//! Private places of one run: home, temporary files, prompt, and the files that it may read.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::fault::LaunchError;
 use super::stage::Stage;
 use crate::paths::make_dir;
 
-/// The private places of one run: a home and a directory for temporary files, its worker's and nobody else's.
+/// Private places of one run: home and temporary files belong to its worker alone.
 #[derive(Debug)]
 pub(in crate::daemon) struct Private {
     pub(in crate::daemon) home: PathBuf,
@@ -19,7 +19,7 @@ pub(in crate::daemon) struct Private {
 }
 
 impl Private {
-    /// The places in a directory.
+    /// Returns the places in a directory.
     pub(in crate::daemon) fn at(dir: &Path) -> Self {
         Private {
             home: dir.join("home"),
@@ -29,9 +29,9 @@ impl Private {
         }
     }
 
-    /// Makes the places and writes the prompt, and the files that the worker finds in its home. All of them are made
-    /// before they are the worker's, and nothing of it runs yet. `kept` is a path in the home that leads to a directory which outlives
-    /// the run.
+    /// Makes the places, and writes the prompt and the files of the home. All are made before they are given to the
+    /// worker, none of whose processes runs yet. `kept` is a path in the home and the directory it links to, which
+    /// outlives the run.
     pub(in crate::daemon) fn make(
         &self,
         identity: Option<Identity>,

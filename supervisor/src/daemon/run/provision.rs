@@ -1,4 +1,4 @@
-//! What the claim of a task gives it: a user of its own, and its place as far as that is known before it is made.
+//! Provision of a task at its claim: a user of its own, and its workspace if the path is known beforehand.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,20 +10,21 @@ use crate::failure::Failure;
 use crate::host::uids::{self, Range};
 use crate::service::{BoardHandle, Service};
 
-/// What a claim of a board has to give.
+/// Resources for the claims on a board.
 #[derive(Clone, Debug)]
 pub(crate) struct Provision {
-    /// None where all workers have the daemon's user.
+    /// Range of uids; none if all workers run as the daemon's user.
     uids: Option<Range>,
     workspaces: PathBuf,
 }
 
-/// What a task was given.
+/// Resources given to a task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
-    /// The user that it shares with no other task.
+    /// User that no other task has.
     pub(crate) own_uid: Option<u32>,
-    /// Where it is to work: a scratch directory has its path by its task's name, any other workspace is looked at first.
+    /// Workspace. The path of a scratch directory follows from its task's name; any other workspace must be looked at
+    /// first.
     pub(crate) place: Option<Placement>,
 }
 

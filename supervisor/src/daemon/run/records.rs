@@ -1,4 +1,5 @@
-//! What the directory of a run tells when the run is over. What the host lacks for a while is never taken for a file that is not there.
+//! Reads the records of a run directory when the run is over. A shortage of the host is never mistaken for a missing
+//! file.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -13,21 +14,22 @@ use super::note::Note;
 use super::release::{Next, Trouble};
 use crate::failure::with_causes;
 
-/// What is known of a run that is over.
+/// Records of a run that is over.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// How it was to be started; none where its directory is gone, or is a copy of another root's.
+    /// Spec; none if the run directory is gone or was copied from another root.
     pub(super) spec: Option<RunSpec>,
-    /// What this daemon or one before it has noted; none where the run never got that far, or its directory is gone.
+    /// Note of this daemon or an earlier one; none if the run did not get that far, or its directory is gone.
     pub(super) note: Option<Note>,
-    /// What became of the messages to its agent.
+    /// Receipts of messages to its agent.
     pub(super) news: Vec<MessageNews>,
-    /// Whether the note is there, or was, and cannot be read.
+    /// True if the note exists, or existed, and cannot be read.
     is_lost: bool,
 }
 
 impl Records {
-    /// Reads them, as often as the host needs, or as far as they can be read where a person wants the task back without.
+    /// Reads the records, retrying during a shortage. If a person reclaims the task meanwhile, returns the readable
+    /// part.
     pub(super) async fn of(trouble: &mut Trouble<'_>, path: PathBuf) -> Self {
         loop {
             let place = path.clone();
@@ -47,7 +49,7 @@ impl Records {
         }
     }
 
-    /// What can be read of them, where the rest is lost. Blocking.
+    /// Reads the readable part. Blocks.
     fn readable(path: &Path) -> Self {
         let note = Note::read(path);
         let dir = RunDir::open(path).ok();
@@ -59,22 +61,22 @@ impl Records {
         }
     }
 
-    /// The branch of a run whose worktree nobody can seal, because the note that names it is lost.
+    /// Returns the branch of a run whose worktree cannot be sealed because its note is lost.
     pub(super) fn unsealed(&self, run: &Run) -> Option<LostArtifact> {
         let path = run.branch_name.clone().filter(|_| self.is_lost)?;
         let reason = "the record of its worktree cannot be read, so the worktree is as its worker left it: git may run what is in it";
         Some(LostArtifact { path, reason: reason.to_owned() })
     }
 
-    /// Reads them once. Blocking.
+    /// Reads the records once. Blocks.
     ///
     /// # Errors
-    /// The host lacks something for now.
+    /// The host lacks a resource for now.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let short = |error: &dyn std::error::Error| with_causes(error);
         let dir = match RunDir::open(path) {
             Ok(dir) => dir,
-            // All of a copy is another root's.
+            // Everything in a copy belongs to another root.
             Err(RunDirError::Copied { .. }) => return Ok(Records::default()),
             Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(Records::default());
@@ -89,7 +91,7 @@ impl Records {
         })
     }
 
-    /// The worker's user, if not the daemon's.
+    /// Returns the worker's user, if not the daemon's.
     pub(super) fn identity(&self) -> Option<Identity> {
         self.note.as_ref().and_then(Note::identity)
     }
@@ -107,7 +109,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let read = || Records::read(place.path()).map(|records| records.note.is_some());
         assert_eq!(read(), Ok(false));
-        // A read of it fails with EIO, as that of a bad disk.
+        // Reading it fails with EIO, like a bad disk.
         for name in ["daemon.json", "spec.json", "messages"] {
             symlink("/proc/self/mem", place.path().join(name)).unwrap();
             assert!(read().is_err(), "{name}");

@@ -1,4 +1,4 @@
-//! What an earlier daemon left behind: adopted, finished or taken back, before anything new is claimed.
+//! Recovers the runs of an earlier daemon: adopts, finishes or reclaims them before any new claim.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,20 +23,20 @@ use crate::proxy::Served;
 use crate::roster::{Roster, Share};
 use crate::service::BoardHandle;
 
-/// A run that an earlier daemon started, and that this one sees to its end.
+/// A run of an earlier daemon that this one handles until its end.
 #[derive(Debug)]
 pub(in crate::daemon) struct Recovered {
     pub(in crate::daemon) run: Run,
-    /// What is shown of it.
+    /// Its display.
     pub(in crate::daemon) live: LiveRun,
-    /// What it needs in common with others; none where nothing is known of its profile.
+    /// Environments that it shares with others; none if its profile is not known.
     pub(in crate::daemon) needs: Option<Needs>,
-    /// What it takes of what is limited.
+    /// Limited resources that it takes.
     pub(in crate::daemon) share: Share,
 }
 
-/// Classifies every open run of a board, and returns them. Each one gets a task that sees it to its end; nothing is
-/// waited for.
+/// Classifies every open run of a board, and returns them. Starts a task for each that follows it to its end; waits for
+/// nothing.
 pub(in crate::daemon) fn recover(
     context: &Arc<Context>,
     board: &Arc<BoardHandle>,
@@ -63,7 +63,7 @@ pub(in crate::daemon) fn recover(
             && run.purpose != Purpose::Check
             && let Err(error) = context.host.doors.reopen((board.id(), run.id))
         {
-            // Its worker asks in vain until the next daemon. It works on, and its end is seen.
+            // Its worker cannot reach the board until the next daemon. It works on, and its end is noticed.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
         recovered.push(Recovered { run: run.clone(), live, needs, share });
@@ -74,7 +74,7 @@ pub(in crate::daemon) fn recover(
     Ok(recovered)
 }
 
-/// What a run took when it began; where nothing says it, or the host lacks what it takes to read that, what it would take now.
+/// Returns the resources that a run took at its start; without a readable note, the resources that it would take now.
 fn share(
     context: &Context,
     (board, run): (&BoardName, &Run),
@@ -86,8 +86,8 @@ fn share(
     note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 
-/// Gives a run that goes on its limits again. One whose policy asks for a limit that cannot be enforced is to end, as it would be refused now;
-/// its task keeps its attempts.
+/// Restores the limits of a live run. If the policy's limits cannot be enforced, returns the request to end the run, as
+/// it would be refused now; its task keeps its attempts.
 fn take_over(context: &Context, board: &BoardName, run: &Run) -> Option<StopRequest> {
     let cgroups = context.host.cgroups.as_ref().ok()?;
     let spec = RunDir::open(&context.host.root.run_dir(board, run.id)).ok()?.spec().ok()?;
@@ -97,7 +97,7 @@ fn take_over(context: &Context, board: &BoardName, run: &Run) -> Option<StopRequ
     Some(StopRequest { version: VERSION, reason: StopReason::Preempted, quiet_ms: 0, grace_ms: 0 })
 }
 
-/// Serves the proxy of a run that goes on: its shim has kept the listening socket.
+/// Serves the proxy of a live run, whose shim has kept the listening socket.
 fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Option<&Task>) {
     let Ok(dir) = RunDir::open(&context.host.root.run_dir(board.name(), run.id)) else { return };
     let Ok(spec) = dir.spec() else { return };
@@ -123,6 +123,7 @@ fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
     if let Ok(Some(record)) = dir.pid()
         && let Some(shim) = watch::find(&record.shim).map_err(|e| e.to_string())?
     {
+        // A stopped shim handles TERM only after CONT.
         for signal in [Signal::TERM, Signal::CONT] {
             watch::signal(&shim, signal).map_err(|e| e.to_string())?;
         }
@@ -130,12 +131,12 @@ fn ask_to_end(dir: &RunDir, request: &StopRequest) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends and removes run directories whose runs the board knows to be over. That is the rest of a daemon that died
-/// between the commit and the removal, or of a board that was put back to an earlier state.
+/// Ends and removes run directories whose runs the board does not list as open. They remain if a daemon died between
+/// the commit and the removal, or if the board was restored to an earlier state.
 fn sweep(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     let Ok(entries) = std::fs::read_dir(context.host.root.runs(board.name())) else { return };
     for entry in entries.flatten().filter(|entry| !is_open(entry, open)) {
-        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        // A name with a dot marks an interrupted removal: no shim can find its directory any more.
         let removed = if entry.file_name().as_encoded_bytes().starts_with(b".") {
             std::fs::remove_dir_all(entry.path()).map_err(|e| e.to_string())
         } else {
@@ -147,12 +148,12 @@ fn sweep(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     }
 }
 
-/// Removes the private places of runs that are over: what a removal that failed, or was cut short, has left.
+/// Removes private places of ended runs, left by a failed or interrupted removal.
 fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     let homes = context.host.root.run_home(board.name(), RunId(0));
     let Some(Ok(entries)) = homes.parent().map(std::fs::read_dir) else { return };
     for entry in entries.flatten().filter(|entry| !is_open(entry, open)) {
-        // A run that goes on without its row has its directory, and is ended by the sweep of those.
+        // A live run that the board does not list still has its directory; the sweep of run directories ends it.
         let run_dir = context.host.root.runs(board.name()).join(entry.file_name());
         if run_dir.exists() {
             continue;
@@ -163,7 +164,7 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
     }
 }
 
-/// The cgroups of an open run, also where its directory, which names them, is gone.
+/// Returns the cgroups of an open run, even if the directory that names them is gone.
 pub(in crate::daemon) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
     let mut groups = context.host.groups(board, run.id);
     if !context.host.root.run_dir(board, run.id).exists() {
@@ -185,7 +186,7 @@ fn is_open(entry: &std::fs::DirEntry, open: &[Run]) -> bool {
 fn remove_dead(path: &Path) -> Result<(), String> {
     let dir = match RunDir::open(path) {
         Ok(dir) => dir,
-        // Nothing that it names is this root's.
+        // Nothing named in it belongs to this root.
         Err(RunDirError::Copied { .. }) => return std::fs::remove_dir_all(path).map_err(|e| e.to_string()),
         Err(error) => return Err(crate::failure::with_causes(&error)),
     };
@@ -193,7 +194,7 @@ fn remove_dead(path: &Path) -> Result<(), String> {
         LockState::Held => {
             let request =
                 StopRequest { version: VERSION, reason: StopReason::Kill, quiet_ms: 0, grace_ms: 0 };
-            // The next start removes what is left when it has ended.
+            // The next start removes the directory once the run has ended.
             ask_to_end(&dir, &request)
         }
         LockState::Free(guard) => ended::remove(&dir, guard),

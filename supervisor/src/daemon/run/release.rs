@@ -1,4 +1,4 @@
-//! The wait for a person who decides about a run that cannot be ended at present.
+//! Waits for a person's decision about a run that cannot be ended at present.
 
 use kernel::{ActorKind, EventFilter, EventId, EventKind, Run, StopReason, View};
 
@@ -9,27 +9,26 @@ use super::report::Report;
 use crate::host::watch::Watched;
 use crate::service::BoardHandle;
 
-/// What keeps a run whose processes are gone from its end: the host lacks something.
+/// A shortage of the host that delays the end of a run without processes.
 pub(in crate::daemon) struct Trouble<'a> {
     context: &'a Context,
     board: &'a BoardHandle,
     key: &'a TaskKey,
     run: &'a Run,
-    /// A request made before it was shown expected only the worker's end.
+    /// Last event when the delay was first shown. An earlier request expected only the worker's end.
     shown_at: Option<EventId>,
 }
 
-/// What to do about it.
+/// Next step after a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Next {
-    /// Try again.
     Again,
-    /// End the run without what cannot be had: a person has taken the task back, in this way.
+    /// End the run without the unavailable records: a person has reclaimed the task, for this reason.
     DoWithout(StopReason),
 }
 
 impl<'a> Trouble<'a> {
-    /// Nothing has been in the way yet.
+    /// Makes a record without any delay yet.
     pub(in crate::daemon) fn new(
         context: &'a Context,
         board: &'a BoardHandle,
@@ -39,12 +38,12 @@ impl<'a> Trouble<'a> {
         Trouble { context, board, key, run, shown_at: None }
     }
 
-    /// Whose end it is in the way of.
+    /// Returns the run's key.
     pub(in crate::daemon) fn key(&self) -> &TaskKey {
         self.key
     }
 
-    /// Shows what is in the way, and waits for the next try or for a person.
+    /// Shows the delay, and waits for the next try or a person's decision.
     pub(in crate::daemon) async fn wait(&mut self, why: &str) -> Next {
         if self.shown_at.is_none() {
             self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
@@ -65,10 +64,10 @@ impl<'a> Trouble<'a> {
     }
 }
 
-/// What a person has decided about a run after an event.
+/// Returns a person's decision about a run after an event.
 ///
 /// # Errors
-/// Fails where the board cannot be read.
+/// The board cannot be read.
 pub(in crate::daemon) fn decided(
     view: &View<'_>,
     run: &Run,
@@ -86,23 +85,22 @@ pub(in crate::daemon) fn decided(
     Ok(run.stop_reason.filter(|_| events.iter().any(is_persons)))
 }
 
-/// The same on a board of this daemon; none where it cannot be read.
+/// Returns a person's decision; none if the board cannot be read.
 pub(super) fn is_decided(board: &BoardHandle, run: &Run, since: EventId) -> Option<StopReason> {
     board.readers().with(|view| decided(view, run, since)).ok().flatten()
 }
 
-/// How the wait for a person ended.
+/// Result of waiting for a person.
 pub(super) enum Release {
-    /// A person takes the task back, or has decided about it, in this way.
+    /// A person has reclaimed the task or decided about it, for this reason.
     Freed(StopReason),
-    /// One of the processes has ended.
+    /// A process of the run has ended.
     Look,
-    /// The board is closed.
+    /// The board was closed.
     Closed,
 }
 
-/// Waits until a person takes back, or decides about, a run of which nobody knows whether it lives, or until one of its
-/// processes has ended.
+/// Waits until a person decides about a run that may still live, or until one of its processes has ended.
 pub(super) async fn wait_for_release(
     board: &BoardHandle,
     run: &Run,
@@ -112,7 +110,7 @@ pub(super) async fn wait_for_release(
     let mut changes = board.changes();
     let watched = match watch.map(Watched::open) {
         Some(Ok(watched)) => Some(watched),
-        // Out of descriptors; the person's word is waited for all the same.
+        // Out of descriptors; the person's decision is awaited all the same.
         Some(Err(error)) if error.raw_os_error() != Some(nix::errno::Errno::ESRCH as i32) => None,
         Some(Err(_)) => return Release::Look,
         None => None,
@@ -127,7 +125,7 @@ pub(super) async fn wait_for_release(
                 None => std::future::pending().await,
             }
         };
-        // Cancel-safe both: the version of the board and the end of a process stay to be seen.
+        // Both are cancel-safe: the version of the board and the end of a process stay visible.
         tokio::select! {
             told = changes.changed() => if told.is_err() {
                 return Release::Closed;

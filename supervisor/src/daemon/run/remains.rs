@@ -1,6 +1,6 @@
-//! What a shim that was killed has left: ended, with proof, by cgroup or by pid namespace; else found by its mark.
+//! Ends the remains of a killed shim with proof, by cgroup or by pid namespace; otherwise finds them by the run's mark.
 //!
-//! Nothing is ever ended for its user alone: two roots of a host, or a person, could have the same one.
+//! No process is ended for its user alone: another root of the host, or a person, could have the same one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,25 +14,24 @@ use super::note::Note;
 use super::survivors::{self, Mark};
 use crate::host::ended::{self, EndError, LIMIT};
 
-/// Between two looks for processes whose end nothing announces.
+/// Interval between two looks for processes whose end is not announced.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is left of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Remains {
-    /// Nothing: that is proved.
+    /// None, with proof.
     Nothing,
-    /// Nobody can tell: the processes that were found, in words, and one of them to wait for.
+    /// Unknown. `found` names the processes that were found.
     Unknown {
         found: String,
-        /// A process whose end is worth another look.
+        /// Process whose end is a reason to look again.
         watch: Option<i32>,
     },
-    /// Processes that SIGKILL does not end.
+    /// Processes that outlive SIGKILL.
     Unkillable(Vec<Straggler>),
 }
 
-/// Ends what a killed shim has left where that can be proved, and else looks for it. Blocking.
+/// Ends the remains of a killed shim if it can be proved, and otherwise looks for them. Blocks.
 pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remains, String> {
     let spec = dir.spec().map_err(|e| crate::failure::with_causes(&e))?;
     match ended::end(dir, pid) {
@@ -46,7 +45,7 @@ pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remain
     if mark.uid.is_none() {
         return look(mark);
     }
-    // No other run of this host has that user, so that where nothing has it nothing is left.
+    // No other run of this host has that user, so without a process of it nothing is left.
     let found = kill_marked(mark, &BTreeSet::new())?;
     let marked = survivors::sure(&found);
     Ok(match (found.is_empty(), marked.is_empty()) {
@@ -56,7 +55,7 @@ pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remain
     })
 }
 
-/// Looks for the processes of a run, and leaves them as they are.
+/// Finds the processes of a run, and leaves them as they are.
 fn look(mark: &Mark) -> Result<Remains, String> {
     mark.find().map(|found| unknown(&found)).map_err(|e| format!("the processes cannot be listed: {e}"))
 }
@@ -65,10 +64,10 @@ fn unknown(found: &[survivors::Survivor]) -> Remains {
     Remains::Unknown { found: survivors::named(found), watch: found.first().map(|one| one.pid) }
 }
 
-/// The marks of a run that the board and its directory know. Blocking.
+/// Returns the marks of a run from the board and its directory. Blocks.
 ///
 /// # Errors
-/// The directory cannot be read for now. Without what it knows, processes of the run would go unseen.
+/// The directory cannot be read for now. Without its marks, processes of the run would be missed.
 pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mark, String> {
     let unread = |e: &dyn std::error::Error| crate::failure::with_causes(e);
     let started = dir.map(|dir| unless_short(dir.started())).transpose().map_err(|e| unread(&e))?;
@@ -84,10 +83,10 @@ pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mar
     Ok(Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid, user })
 }
 
-/// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
+/// Ends all processes found of a run, because a person wants its task freed. Blocks.
 ///
 /// # Errors
-/// Names what carries the mark and outlives SIGKILL.
+/// Names the processes with the mark that outlive SIGKILL.
 pub(super) fn clear(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Cleared, String> {
     let left = kill_marked(mark, groups)?;
     if survivors::are_surely(&left) {
@@ -96,16 +95,16 @@ pub(super) fn clear(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Cleared, 
     Ok(if left.is_empty() { Cleared::Nothing } else { Cleared::Perhaps(survivors::named(&left)) })
 }
 
-/// What is left when all that is surely a run's has been ended.
+/// Remains after all that surely belongs to the run has been ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cleared {
-    /// Nothing that can be found.
+    /// None found.
     Nothing,
-    /// Processes that may be the run's or another's, in words. They are not ended.
+    /// Names of processes that may or may not belong to the run. They are not ended.
     Perhaps(String),
 }
 
-/// Kills what carries the mark, and what is in the groups, until nothing does. Returns what was found last.
+/// Kills the processes with the mark and in the cgroups until none is left. Returns those found last.
 fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors::Survivor>, String> {
     let until = Instant::now() + LIMIT;
     for group in groups {
@@ -113,11 +112,11 @@ fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors:
     }
     loop {
         let found = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;
-        // What is not surely the run's is not ended, however long this looks.
+        // Processes that may belong to others are not ended, so waiting for them is pointless.
         if !survivors::are_surely(&found) || Instant::now() >= until {
             return Ok(found);
         }
-        // Nothing announces the end of processes that are not children.
+        // The kernel announces no end of a process that is not a child.
         std::thread::sleep(PAUSE);
     }
 }

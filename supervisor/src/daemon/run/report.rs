@@ -1,4 +1,4 @@
-//! What a run reports to the owner loop, and the queue in which that waits.
+//! Reports of runs to the owner loop, and their queue.
 
 use std::time::Duration;
 
@@ -11,72 +11,70 @@ use super::key::TaskKey;
 use super::live::{LiveRun, Phase, ShimHandle};
 use crate::failure::Failure;
 
-/// How many reports wait at most. A run makes a handful in its whole life and waits for room, and the owner loop takes
-/// one after the other without waiting for a run: the queue only evens out many runs that start or end at once.
+/// Capacity of the queue. A run makes a handful of reports in its life and waits while the queue is full. The owner
+/// loop never waits for a run, so the queue only evens out many simultaneous starts and ends.
 const BOUND: usize = 256;
 
-/// What a run reports.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// It is claimed and its row is there.
+    /// The task is claimed and the run is on the board.
     Claimed(Box<LiveRun>),
     Launched(ShimHandle),
-    /// The worker's command has been started; since when, where that is news. What an earlier daemon knew is only shown.
+    /// The worker's command has started, at this time if it is news. None if an earlier daemon knew.
     Started(Box<StartedRecord>, Option<Timestamp>),
-    /// Nothing of it is left, and the board knows it. None where the claim was not had.
+    /// Nothing of the run is left, and its end is on the board. None if there is no end to record.
     Ended(Option<Box<Ended>>),
-    /// Its task could not be claimed: somebody was faster, or the board cannot be written.
+    /// The task could not be claimed: another caller was first, or the board cannot be written.
     ClaimFailed(Failure),
-    /// Its start failed because of what every such start needs.
+    /// The start failed because of an environment.
     EnvironmentFailed(Environment, String),
-    /// Its start failed because the host lacks something for now: nothing else will start either.
+    /// The start failed because the host lacks a resource for now; no other start would succeed either.
     Shortage(String),
-    /// Its task cannot start now, and nothing will say when it can.
+    /// The task cannot start now, and it is not announced when it can.
     Deferred(String),
-    /// Its shim could not be asked to end it.
+    /// The shim could not be asked to end the run.
     StopFailed,
-    /// Its end is delayed; the text says by what.
+    /// The end is delayed, for this reason.
     Delayed(Phase, String),
-    /// Nothing of it is left, and its end is being recorded: from the answer on, the daemon does something for it until it has
-    /// ended.
+    /// Nothing of the run is left, and its end is being recorded. From the reply on, the daemon counts the run as its
+    /// work until the end is recorded.
     Finishing(oneshot::Sender<()>),
-    /// SIGKILL does not end its processes; the text names them. The shim said so of this run, which may be over by now.
+    /// SIGKILL does not end the run's processes, which the text names. The run may have ended since.
     Unkillable(RunId, String),
 }
 
 /// A run that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// What that did to its task.
+    /// Consequences for its task.
     pub(crate) finished: Finished,
-    /// How long its command ran; none where it was never started, or where that is unknown.
+    /// Time for which its command ran; none if it never started, or if unknown.
     pub(crate) lived: Option<Duration>,
-    /// When nothing of it was left, where that is known. The board may have been slow to take it in.
+    /// Time of its end, if known. The board may have recorded it later.
     pub(crate) at: Option<Timestamp>,
 }
 
-/// The sending end of the queue.
+/// Sending end of the queue.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Reports(mpsc::Sender<(TaskKey, Report)>);
 
-/// The owner loop's end of the queue.
+/// Receiving end of the queue.
 pub(in crate::daemon) type ReportsInbox = mpsc::Receiver<(TaskKey, Report)>;
 
 impl Reports {
-    /// Makes the queue.
     pub(in crate::daemon) fn queue() -> (Self, ReportsInbox) {
         let (reports, inbox) = mpsc::channel(BOUND);
         (Reports(reports), inbox)
     }
 
-    /// Reports to the owner loop, when there is room.
+    /// Reports to the owner loop. Waits while the queue is full.
     pub(in crate::daemon) async fn tell(&self, key: &TaskKey, report: Report) {
-        // The owner loop has ended only when the daemon stops; what it did not hear the next one reads from the board.
+        // The loop ends only with the daemon; the next one reads the board.
         drop(self.0.send((key.clone(), report)).await);
     }
 
-    /// Announces that the end of a run is about to be recorded, and waits until the owner loop knows. False where the loop has ended:
-    /// then the lock of the root may be free, and the run is the next daemon's.
+    /// Announces that the end of a run is about to be recorded, and waits for the owner loop's reply. Returns false if
+    /// the loop has ended: then the root's lock may be free, and the run belongs to the next daemon.
     pub(in crate::daemon) async fn announce_end(&self, key: &TaskKey) -> bool {
         let (known, answer) = oneshot::channel();
         self.tell(key, Report::Finishing(known)).await;

@@ -1,4 +1,4 @@
-//! The life of one run, from the claim to the end by proof, as one tracked task.
+//! Life of one run, from the claim to the proven end, as one tracked task.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::proxy::Served;
 use crate::roster::Roster;
 use crate::service::BoardHandle;
 
-/// Runs one task. `cancel` gives its start up.
+/// Runs one task. `cancel` gives up its start.
 pub(in crate::daemon) async fn run_task(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
@@ -57,7 +57,7 @@ pub(in crate::daemon) async fn run_task(
     let run = order.run.clone();
     if run.purpose != Purpose::Check {
         let sections = context.plugins.sections(&context.service, board.name(), (&order.task, &run));
-        // A start that is given up does not wait for them.
+        // A start that is given up does not wait for the plugins.
         if let Some(sections) = order.cancel.clone().run_until_cancelled(sections).await {
             order.context.push_str(&sections);
         }
@@ -73,7 +73,7 @@ pub(in crate::daemon) async fn run_task(
     });
     let launched = match prepared.await {
         Ok(launched) => launched,
-        // The same task would panic again, and another one perhaps not.
+        // A panic is charged to the task: the same task would panic again, and others may not.
         Err(panic) => Err(LaunchError::task(Stage::Prepare, panic.to_string())),
     };
     context.starts.end(&key);
@@ -94,7 +94,7 @@ pub(in crate::daemon) async fn run_task(
     }
     record_workspace(&board, &run, &launch).await;
     let status = loop {
-        // Not reaped before this loop ends, so the pid is the child's.
+        // The child is reaped only after this loop, so its pid cannot be reused.
         match Watched::open(i32::try_from(child.id()).unwrap_or(i32::MAX)) {
             Ok(watched) => {
                 let watched = Arc::new(watched);
@@ -103,11 +103,11 @@ pub(in crate::daemon) async fn run_task(
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
-                // It has ended, so this returns at once.
+                // The shim has ended, so this returns at once.
                 break child.wait();
             }
             Err(error) => {
-                // Out of file descriptors. The shim goes on, and can be stopped when it can be watched.
+                // Out of descriptors. The shim works on, and can be stopped once it can be watched.
                 tracing::warn!(task = %key, %error, "watch_failed");
                 match child.try_wait() {
                     Ok(None) => tokio::time::sleep(RETRY).await,
@@ -124,7 +124,7 @@ pub(in crate::daemon) async fn run_task(
     };
     match status {
         Ok(status) => {
-            // Ended by itself and not well: it had no place for its records, or could not even begin.
+            // The shim failed by itself: it had no space for its records, or could not begin.
             if let Some(code) = status.code().filter(|code| *code != 0) {
                 let why = format!("the shim of {} ended with code {code}", key.task);
                 context.tell(&key, Report::Shortage(why)).await;
@@ -136,7 +136,7 @@ pub(in crate::daemon) async fn run_task(
     context.refill();
 }
 
-/// Watches a run that an earlier daemon started, to its end, which it is asked for where the run is not to go on.
+/// Follows a run of an earlier daemon to its end. `ending` asks its shim to end it.
 pub(in crate::daemon) async fn adopt(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
@@ -160,7 +160,7 @@ async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, laun
     context.tell(key, Report::Launched(shim)).await;
 }
 
-/// Records where a run works, unless its claim has.
+/// Records the path of a run's workspace, unless the claim recorded it.
 async fn record_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
     let id = run.id;
     let place = kernel::Placement {

@@ -1,4 +1,4 @@
-//! What a run did in its worktree: taken over by its repository when the run has ended, and made safe to look at.
+//! Seals the worktree of an ended run: its repository takes over the commits, and its files become safe to read.
 
 use kernel::LostArtifact;
 use policies::Identity;
@@ -6,12 +6,14 @@ use workspace::{Job, Outcome, Worktree};
 
 use crate::host::job::{self, Cause};
 
-/// Why something of a worktree has another name now, or is gone.
+/// Reason why a file of a worktree was renamed or removed.
 const SET_ASIDE: &str = "the worker could write it, and it names what git would run or what is not there: a repository is renamed \
                          to .git.untrusted, a file of git's is removed; rename it back once you have looked at it";
 
-/// Takes over what a run committed in its worktree, and makes that safe to look at. Blocking. What was wrong is returned
-/// for its readers; an error is the host's, and to be tried again.
+/// Seals a worktree. Blocks. Returns the defects, for the readers of the handoff.
+///
+/// # Errors
+/// The host lacks a resource; the caller tries again.
 pub(in crate::daemon) fn seal(
     worktree: Worktree,
     identity: Option<Identity>,
@@ -33,7 +35,7 @@ pub(in crate::daemon) fn seal(
         Ok(_) => Ok(vec![lost(branch, "the job process answered another question".to_owned())]),
         Err(failure) if failure.cause == Cause::Shortage => Err(failure.message),
         Err(failure) => {
-            // A job that came to no end has taken it away as well.
+            // A job that did not finish has withheld the worktree as well.
             let is_withheld = tree.join(".git").symlink_metadata().is_err();
             let withheld = || {
                 is_withheld.then(|| format!("{} is withheld until the next run of its task", tree.display()))

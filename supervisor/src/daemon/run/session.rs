@@ -1,5 +1,5 @@
-//! The sessions of agents that go on from run to run: a directory for each task and profile, which belongs to the worker and is
-//! linked into the home of each of its runs.
+//! Sessions of agents that continue from run to run: a directory for each task and profile, which belongs to the worker
+//! and is linked into the home of each of its runs.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -17,40 +17,40 @@ use super::stage::Stage;
 use crate::gc::{self, Fate, Sweep};
 use crate::paths::{Root, make_dir};
 
-/// The session in which a run may go on.
+/// Session that a run may continue.
 #[derive(Debug)]
 pub(in crate::daemon) struct Resume {
-    /// Its name, as the agent has told it.
+    /// Name of the session, as reported by the agent.
     pub(super) session: String,
-    /// What the agent has to know that goes on in it.
+    /// Use of the session.
     pub(super) next: Next,
 }
 
-/// What a run does with a session.
+/// Use of a session by a run.
 #[derive(Debug)]
 pub(in crate::daemon) enum Next {
-    /// It goes on in it, and has to know this.
+    /// Continue it, with this text about the changes since.
     Resume(String),
-    /// It begins one of its own from it.
+    /// Start a new session as a copy of it.
     Fork(Box<ForkedFrom>),
 }
 
-/// Where the sessions of a run are.
+/// Session directory of a run.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) dir: PathBuf,
-    /// Whether it was there before.
+    /// State of the directory before the run.
     pub(super) standing: Standing,
 }
 
-/// Whether the directory of sessions was there before a run.
+/// State of a session directory before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Kept,
     Made,
 }
 
-/// Finds the directory of the sessions of a task's runs as a profile, or makes it.
+/// Finds or makes the session directory for a task's runs as a profile.
 pub(super) fn keep(
     (root, board): (&Root, &BoardName),
     (task, profile): (&TaskId, &Profile),
@@ -61,21 +61,22 @@ pub(super) fn keep(
     let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
     let board = root.sessions(board);
     let base = board.join(task.as_str());
-    // Only the daemon makes anything in these, so what is there is what an earlier run was given.
+    // Only the daemon writes to these, so an existing entry was given to an earlier run.
     make_dir(&board, 0o711).map_err(refused)?;
     make_dir(&base, 0o711).map_err(refused)?;
     let dir = base.join(name.as_str());
     let owner = identity.map_or_else(|| nix::unistd::geteuid().as_raw(), |identity| identity.uid);
     let standing = match std::fs::symlink_metadata(&dir) {
         Ok(meta) if meta.is_dir() && meta.uid() == owner => {
-            // A worker may have changed its mode. What stands here is the directory: nobody but the daemon replaces it.
+            // A worker may have changed its mode. The path cannot be replaced meanwhile: only the daemon writes to its
+            // parent.
             let closed = std::fs::Permissions::from_mode(0o700);
             std::fs::set_permissions(&dir, closed).map_err(|e| LaunchError::system(STAGE, &e))?;
             Standing::Kept
         }
         found => {
             if found.is_ok() {
-                // The task works as somebody else now, who may not read what is there.
+                // The task's user has changed, and may not read the old sessions.
                 gc::sessions_of_profile(&base, name.as_str(), Sweep::Remove).map_err(|fate| match fate {
                     Fate::Foreign(why) | Fate::Stuck(why) => LaunchError::task(STAGE, why),
                     Fate::Absent | Fate::Gone(_) => LaunchError::task(STAGE, "its sessions are in use"),
@@ -94,11 +95,11 @@ fn name_of(profile: &Profile) -> Result<Name, LaunchError> {
     name.map_err(|e| LaunchError::system(Stage::MakeHome, &e))
 }
 
-/// Copies the sessions of another task for the runs of a task that has none yet: whole, or not at all. `projects` has those of each
-/// workspace, of which this run's is the second.
+/// Copies the sessions of another task for a task without any: as a whole, or not at all. `projects` holds a directory
+/// for each workspace, of which `workspace` is this run's.
 ///
 /// # Errors
-/// They cannot be copied. That they are gone is none: the run begins a session of its own.
+/// They cannot be copied. Missing sessions are no error: the run starts a new session.
 pub(super) fn fork(
     (root, board): (&Root, &BoardName),
     (task, profile): (&TaskId, &Profile),
@@ -119,7 +120,7 @@ pub(super) fn fork(
     let refused = |e| LaunchError::refusal(STAGE, Environment::Root, e);
     make_dir(&board, 0o711).map_err(refused)?;
     make_dir(&base, 0o711).map_err(refused)?;
-    // What a daemon that was killed has left: no worker has ever had it.
+    // Remains of a daemon that was killed; no worker has used them.
     if begun.symlink_metadata().is_ok() {
         std::fs::remove_dir_all(&begun).map_err(|e| system(&e))?;
     }
@@ -132,7 +133,7 @@ pub(super) fn fork(
             std::fs::remove_dir_all(&begun).ok();
             let why = format!("the sessions of {} cannot be copied: {error}", from.run.task_id);
             return Err(match error {
-                // No other try can do better: it is for a person to decide.
+                // Another try cannot succeed, so a person must decide.
                 CopyError::Refused(_) | CopyError::Closed(_) => LaunchError::definition(
                     STAGE,
                     format!("{why}; `supervisor create` makes a task without them"),
@@ -149,7 +150,7 @@ pub(super) fn fork(
     std::fs::rename(&begun, &dir).map_err(|e| system(&e))
 }
 
-/// Whether the name of a session can be a word of a command: nothing that a program takes for an option.
+/// True if the name of a session can be an argument of a command and not be taken for an option.
 pub(super) fn is_word(session: &str) -> bool {
     session.starts_with(|c: char| c.is_ascii_alphanumeric())
         && session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))

@@ -1,9 +1,9 @@
-//! The copy of a task's sessions for a fork of it: regular files and directories alone, as many as is bounded, in a directory that nobody
-//! else enters before it is whole.
+//! Copies the sessions of a task for a fork. The copy has regular files and directories only, is limited in size, and
+//! stays closed until it is complete.
 //!
-//! A worker has written what is copied. It is opened beneath the directory, step by step, and nothing that leads elsewhere is followed: no
-//! link, no file of another user, nothing that is no file. What cannot be read is left out and counted: one file does not keep the session
-//! from being forked. Holes of files stay holes, and what counts is what is written.
+//! A worker wrote the source. So it is opened beneath its directory, step by step, and never leads elsewhere: no link,
+//! no file of another user and no special file is copied. Unreadable files are left out and counted, because one of
+//! them should not prevent a fork. Holes stay holes, and only written bytes count.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,19 +20,19 @@ use rustix::fs::{
 use rustix::io::Errno;
 use shim::shortage::{is_shortage, unless_short};
 
-/// How deep a copy is; what is deeper is left out.
+/// Deepest level of a copy; deeper directories are left out.
 const DEPTH: usize = 32;
-/// The bytes that are written between two looks at what is free on the disk.
+/// Number of bytes written between two checks of the free disk space.
 const PIECE: u64 = 8 << 20;
 
-/// How much is copied.
+/// Limits of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// The most files and directories.
+    /// Limit on files and directories.
     entries: usize,
-    /// The most bytes.
+    /// Most bytes in all.
     bytes: u64,
-    /// Returns how many bytes are free where the copy is made.
+    /// Returns the free bytes at the target.
     free: fn(BorrowedFd<'_>) -> io::Result<u64>,
 }
 
@@ -40,25 +40,25 @@ impl Bounds {
     pub(super) const FORK: Self = Bounds { entries: 20_000, bytes: 1 << 30, free };
 }
 
-/// What a copy lacks.
+/// Entries missing from a copy.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
-    /// How many files and directories could not be read, or were too deep.
+    /// Number of files and directories that could not be read or were too deep.
     pub(super) entries: usize,
-    /// One of them.
+    /// First of these entries.
     pub(super) first: Option<PathBuf>,
 }
 
-/// Why nothing is copied.
+/// Failure of a whole copy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CopyError {
-    /// It stays so, however often it is tried.
+    /// Permanent: another try fails too.
     #[error("{0}")]
     Refused(&'static str),
     /// The worker has closed its directory.
     #[error("their directory cannot be opened: {0}")]
     Closed(#[source] io::Error),
-    /// Something failed here.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -69,17 +69,18 @@ impl From<Errno> for CopyError {
     }
 }
 
-/// What of it has another name in the copy: sessions that belong to a workspace.
+/// Directory with another name in the copy: the sessions of a workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
-    /// The directory that has one for each workspace.
+    /// Directory with one entry per workspace.
     pub(super) projects: PathBuf,
     pub(super) from: OsString,
     pub(super) to: OsString,
 }
 
 impl Moved {
-    /// The name of a workspace's directory: its path, with `-` for whatever is neither a letter nor a digit of ASCII.
+    /// Makes the names of both workspaces' directories: the path, with `-` for every byte that is not an ASCII letter
+    /// or digit.
     pub(super) fn of(projects: &Path, from: &Path, to: &Path) -> Self {
         let name = |path: &Path| {
             let byte = |byte: &u8| if byte.is_ascii_alphanumeric() { *byte } else { b'-' };
@@ -89,7 +90,7 @@ impl Moved {
     }
 }
 
-/// Copies one directory into another, which is there and empty.
+/// Copies one directory into another, which exists and is empty.
 pub(super) fn copy(
     from: &Path,
     to: &Path,
@@ -102,7 +103,7 @@ pub(super) fn copy(
     })?;
     let target = open(to)?;
     let owner = fstat(&source)?.st_uid;
-    // Whatever is free, half of it stays free: the boards are on this disk, too.
+    // Half of the free space stays free, because the boards are on this disk, too.
     let reserve = (bounds.free)(target.as_fd())? / 2;
     let left_out = LeftOut::default();
     let mut copy = Copy { owner, identity, moved, bounds, reserve, entries: 0, bytes: 0, left_out };
@@ -114,19 +115,19 @@ pub(super) fn copy(
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What an ordinary user has free.
+/// Returns the bytes that an ordinary user can still write.
 fn free(dir: BorrowedFd<'_>) -> io::Result<u64> {
     let found = fstatvfs(dir)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 struct Copy<'a> {
-    /// Whose files are copied.
+    /// Owner of the source; other users' files are skipped.
     owner: u32,
     identity: Option<Identity>,
     moved: Option<&'a Moved>,
     bounds: Bounds,
-    /// What stays free.
+    /// Number of bytes that stay free on the disk.
     reserve: u64,
     entries: usize,
     bytes: u64,
@@ -164,14 +165,14 @@ impl Copy<'_> {
                 FileType::Directory => {
                     let opened = openat(source, name, DIRECTORY, Mode::empty());
                     let Some(inner) = self.read(opened, &path)? else { continue };
-                    // The name of the new workspace may be longer than a name can be.
+                    // The name of the new workspace's directory may exceed the limit of the file system.
                     let Some(()) = self.read(mkdirat(target, &named, Mode::RWXU), &path)? else { continue };
                     let made = openat(target, &named, DIRECTORY, Mode::empty())?;
                     self.directory(inner.as_fd(), made.as_fd(), &path, depth + 1)?;
                     self.give(made.as_fd())?;
                 }
                 FileType::RegularFile => self.file(source.as_fd(), target, (name, &named), &path)?,
-                // Links, sockets, pipes: no session is in one.
+                // Links, sockets and pipes hold no session.
                 FileType::Symlink
                 | FileType::Fifo
                 | FileType::Socket
@@ -190,7 +191,7 @@ impl Copy<'_> {
         (name, named): (&OsStr, &OsStr),
         path: &Path,
     ) -> Result<(), CopyError> {
-        // What it is may have changed since: opening a pipe waits for nobody.
+        // The file may have been replaced since: `NONBLOCK` keeps the open of a pipe from blocking.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = openat(source, name, flags, Mode::empty());
         let Some(file) = self.read(opened, path)?.map(File::from) else { return Ok(()) };
@@ -200,12 +201,12 @@ impl Copy<'_> {
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = File::from(openat(target, named, flags, Mode::RUSR | Mode::WUSR)?);
-        // What it grows to meanwhile is no part of the copy.
+        // Growth after this point is not copied.
         self.contents(&file, &made, u64::try_from(meta.st_size).unwrap_or_default())?;
         Ok(self.give(made.as_fd())?)
     }
 
-    /// Copies what a file has, and leaves holes where it has none.
+    /// Copies the data of a file, and leaves its holes.
     fn contents(&mut self, mut source: &File, mut target: &File, length: u64) -> Result<(), CopyError> {
         let mut at = 0;
         while at < length {
@@ -218,7 +219,7 @@ impl Copy<'_> {
                 self.admit(piece, target.as_fd())?;
                 let written = io::copy(&mut source.take(piece), &mut target)?;
                 if written == 0 {
-                    // It was cut meanwhile.
+                    // The source was truncated meanwhile.
                     return Ok(());
                 }
                 at += written;
@@ -227,7 +228,7 @@ impl Copy<'_> {
         Ok(target.set_len(length)?)
     }
 
-    /// Counts what is about to be written.
+    /// Counts bytes about to be written.
     fn admit(&mut self, piece: u64, target: BorrowedFd<'_>) -> Result<(), CopyError> {
         self.bytes += piece;
         if self.bytes > self.bounds.bytes {
@@ -239,7 +240,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// What was read of the worker's; none where it cannot be read, which is noted.
+    /// Returns a result of reading the source; none if it failed, which is counted.
     fn read<T>(&mut self, found: rustix::io::Result<T>, path: &Path) -> io::Result<Option<T>> {
         let found = unless_short(found.map_err(io::Error::from))?;
         if found.is_none() {
@@ -253,7 +254,7 @@ impl Copy<'_> {
         self.left_out.first.get_or_insert_with(|| path.to_owned());
     }
 
-    /// What something is called in the copy; none where what is moved has that name there.
+    /// Returns the name of an entry in the copy; none if the renamed directory takes that name.
     fn name_of(&self, at: &Path, name: &OsStr) -> Option<OsString> {
         match self.moved.filter(|moved| moved.projects == at && moved.from != moved.to) {
             Some(moved) if moved.from == name => Some(moved.to.clone()),
@@ -270,12 +271,12 @@ impl Copy<'_> {
     }
 }
 
-/// Where the next bytes of a file are that it has, from a place on; none where a hole is left.
+/// Returns the next range of data in a file, from an offset on; none if only a hole is left.
 fn data(file: &File, at: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
     let begin = match seek(file, Seek::Data(at)) {
         Ok(begin) if begin < length => begin,
         Ok(_) | Err(Errno::NXIO) => return Ok(None),
-        // The file system does not say.
+        // The file system has no holes.
         Err(Errno::INVAL) => return Ok(Some((at, length))),
         Err(error) => return Err(error.into()),
     };
@@ -289,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// A place with an empty directory to copy into beside the one that is copied.
+    /// Returns a directory with an empty target beside the source.
     fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let (from, to) = (place.path().join("from"), place.path().join("to"));
@@ -345,7 +346,7 @@ mod tests {
             close(name, 0o700);
         }
         assert_eq!(fs::read_to_string(to.join("s.jsonl")).unwrap(), "said");
-        // Root reads all but what is too deep.
+        // Root can read all but the directory that is too deep.
         let is_root = nix::unistd::geteuid().is_root();
         assert_eq!(left_out.entries, if is_root { 1 } else { 4 }, "{left_out:?}");
         assert_eq!(fs::read_dir(to.join("shut")).unwrap().count(), usize::from(is_root));

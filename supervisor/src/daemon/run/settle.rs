@@ -1,6 +1,7 @@
-//! The end of a run: proof that nothing of it is left, and what is reported to the board. Nothing else frees a claim.
+//! Decides whether a run is over: proof that nothing of it is left, and the ending for the board. Nothing else frees a
+//! claim.
 //!
-//! The proof is looked for on a host (`super::traces`), and judged here without a look at anything else.
+//! `super::traces` collects the proof on the host; this module judges it without input or output.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,105 +12,106 @@ use shim::rundir::{self, FailedStart, Straggler};
 use super::remains::Remains;
 use crate::lanes::Answer;
 
-/// What a run directory says once nobody owns its lock.
+/// Result of examining a run.
 #[derive(Debug)]
 pub(in crate::daemon) enum Proof {
-    /// The run is over, and this is how it ended.
+    /// The run is over, with this ending.
     Ended(Box<Ending>),
-    /// The run is over before its command was started, and why; with what else is known of its end.
+    /// The run ended before its command was started, for this reason; the ending has the other facts.
     NotStarted(FailedStart, Box<Ending>),
-    /// Whether the processes of the run are gone cannot be known here.
+    /// The end of the run's processes cannot be proved here.
     Unknown {
-        /// Why, and what was found.
+        /// Reason, with the processes found.
         why: String,
-        /// A process whose end is worth another look.
+        /// Process whose end is a reason to look again.
         watch: Option<i32>,
     },
-    /// The shim is gone, and SIGKILL does not end what it has left.
+    /// The shim has gone, and SIGKILL does not end the processes that it left.
     Unkillable(Vec<Straggler>),
-    /// The lock is owned: the run lives.
+    /// The lock is held: the run lives.
     Alive,
 }
 
-/// What the daemon knows of a run beside its directory, which somebody may have taken away.
+/// Knowledge of the daemon about a run beside its directory, which may have been removed.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Known {
-    /// Where its directory is, or should be.
+    /// Path where its directory is, or should be.
     pub(in crate::daemon) path: PathBuf,
-    /// The root, as the environment of its workers names it.
+    /// Identity of the root, as in the environment of its workers.
     pub(in crate::daemon) root: String,
     pub(in crate::daemon) boot_id: String,
-    /// The run as the board has it.
+    /// Run as the board has it.
     pub(in crate::daemon) run: Run,
-    /// Its cgroups, as far as they are known.
+    /// Known cgroups of the run.
     pub(in crate::daemon) groups: BTreeSet<PathBuf>,
-    /// Whether the board has of it what is known only when its directory was made.
+    /// True if the board has facts of the run that are only known once its directory was made.
     pub(in crate::daemon) was_prepared: bool,
-    /// How its shim went, as far as this daemon knows.
+    /// Fate of its shim, as far as this daemon knows.
     pub(in crate::daemon) shim: Shim,
-    /// What hosts have answered last to what it has asked by brokers.
+    /// Last replies of hosts to its requests through brokers.
     pub(in crate::daemon) answers: Vec<Answer>,
 }
 
-/// What this daemon saw of a run's shim.
+/// Fate of a run's shim, as seen by this daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Shim {
-    /// Nothing: another daemon started it, if any did.
+    /// Not seen: another daemon started it, if any did.
     Unseen,
-    /// It was started, and has gone in another way than its own.
+    /// Started by this daemon, and ended abnormally.
     Gone,
-    /// It has ended by itself, after it had seen that nothing of the run was left.
+    /// Ended by itself, after it had seen that nothing of the run was left.
     Finished,
 }
 
-/// Where the proof is looked for: the host that a run was started on.
+/// Access to the traces of a run on its host.
 pub(in crate::daemon) trait Traces {
-    /// Reads the run directory. From then on no shim takes its lock where that was free.
+    /// Reads the run directory. If its lock was free, no shim can take it from then on.
     fn directory(&mut self) -> Result<Directory, String>;
     /// Makes sure that a shim which comes up late runs nothing.
     fn revoke(&mut self) -> Result<(), String>;
-    /// Ends what a killed shim has left where that can be proved, and else looks for it.
+    /// Ends the remains of a killed shim if it can be proved, and otherwise looks for them.
     fn remains(&mut self) -> Result<Remains, String>;
     /// Finds processes by the mark of the run.
     fn marked(&mut self) -> Result<Marked, String>;
-    /// Whether there is a process in one of these groups.
+    /// Returns true if there is a process in one of these cgroups.
     fn is_populated(&mut self, groups: &BTreeSet<PathBuf>) -> Result<bool, String>;
 }
 
-/// What a run directory says.
+/// Content of a run directory.
 #[derive(Debug)]
 pub(in crate::daemon) enum Directory {
-    /// It is not there.
+    /// Missing.
     Absent,
-    /// It is a copy of another root's.
+    /// Copied from another root.
     Copied,
-    /// Its lock is owned.
+    /// Locked by a shim.
     Held,
-    /// Its shim has recorded how the run ended, and whether its command was started at all.
+    /// A shim has recorded the end of the run. The failure is given if its command was never started.
     Exited(Option<FailedStart>, Box<Ending>),
-    /// No shim has said who it is.
+    /// No shim has written its pid record.
     Unnamed,
-    /// Its shim has gone without a record: it was started in this boot, and `failure_limit` failures in a row block the task. The daemon
-    /// has killed it where it was `told` to end the run and did not.
+    /// The shim has gone without a record of the end. `boot_id` is the boot in which it started; `failure_limit`
+    /// failures in a row block the task. `told` is given if the daemon killed the shim because it did not end the run
+    /// on request.
     Killed { boot_id: String, failure_limit: Option<u32>, told: Option<EndCause> },
-    /// A record makes no sense, and why.
+    /// A record is invalid, for this reason.
     Damaged(String),
-    /// A later release has made it, of this version.
+    /// Made by a later release, with this version.
     Later(u32),
 }
 
-/// The processes that carry the mark of a run.
+/// Processes with the mark of a run.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Marked {
-    /// They, in words; empty where there is none.
+    /// Their names as text; empty if there are none.
     pub(in crate::daemon) named: String,
-    /// One of them, whose end is worth another look.
+    /// Process of these whose end is a reason to look again.
     pub(in crate::daemon) watch: Option<i32>,
-    /// The cgroups in which they are.
+    /// Cgroups that contain them.
     pub(in crate::daemon) groups: BTreeSet<PathBuf>,
 }
 
-/// Judges what a run has left. Nothing else says that a run is over.
+/// Judges the traces of a run. Only this function decides that a run is over.
 pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
     Ok(match traces.directory()? {
         Directory::Absent => return without_directory(known, traces),
@@ -118,7 +120,7 @@ pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> R
         Directory::Exited(Some(failed), ending) => Proof::NotStarted(failed, ending),
         Directory::Exited(None, ending) => Proof::Ended(ending),
         Directory::Unnamed => {
-            // A shim that is only now coming up will find this and run nothing.
+            // A shim that comes up now will find this and run nothing.
             traces.revoke()?;
             ended(Ending::new(EndCause::NeverStarted))
         }
@@ -135,7 +137,7 @@ pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> R
         Directory::Later(version) => {
             Proof::Unknown { why: of_another_version(&known.run, version), watch: None }
         }
-        // It says nothing, now or later: a person has to look.
+        // A damaged record will not become readable, so a person has to look.
         Directory::Damaged(why) => {
             let Marked { named, watch, .. } = traces.marked()?;
             let why = format!("the shim was killed, and its record is damaged: failed to {why}");
@@ -144,7 +146,7 @@ pub(in crate::daemon) fn judge(known: &mut Known, traces: &mut impl Traces) -> R
     })
 }
 
-/// What is shown of a run whose directory this release cannot read.
+/// Explains a run whose directory this release cannot read.
 fn of_another_version(run: &Run, version: u32) -> String {
     let (oldest, newest, task) = (rundir::OLDEST, rundir::VERSION, &run.task_id);
     format!(
@@ -153,7 +155,7 @@ fn of_another_version(run: &Run, version: u32) -> String {
     )
 }
 
-/// The proof where the directory of a run is a copy: the run is another root's, which alone may end it.
+/// Judges a run with a copied directory. It belongs to another root, which alone may end it.
 fn of_a_copy(known: &Known) -> Proof {
     if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
         return ended(Ending::new(EndCause::LostReboot));
@@ -167,10 +169,11 @@ fn of_a_copy(known: &Known) -> Proof {
     Proof::Unknown { why, watch: None }
 }
 
-/// The proof where a run has no directory.
+/// Judges a run without a directory.
 ///
-/// The directory of a run is made before its shim, and is removed when the board knows the end. So one that is not there
-/// was never made, or somebody has taken it away: then the run is over only if that is seen by other means.
+/// The directory of a run is made before its shim, and removed after the board has the end. A missing directory was
+/// never made, or has been removed by another program. In the second case only other traces can prove that the run is
+/// over.
 fn without_directory(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
     if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
@@ -209,7 +212,7 @@ fn ended(ending: Ending) -> Proof {
     Proof::Ended(Box::new(ending))
 }
 
-/// The end of a run whose shim has left no word of it.
+/// Makes the ending of a run whose shim left no record.
 fn lost(cause: EndCause, failure_limit: Option<u32>) -> Proof {
     let mut ending = Ending::new(cause);
     ending.failure_limit = failure_limit.unwrap_or(ending.failure_limit);

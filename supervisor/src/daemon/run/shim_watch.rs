@@ -1,4 +1,4 @@
-//! The watch over the shim of a run that is not a child, and what it says of the start of its command.
+//! Watches the shim of a run that is not a child of the daemon, and reports the start of its command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,11 @@ use crate::failpoint;
 use crate::host::watch::Watched;
 use crate::service::BoardHandle;
 
-/// The first pause between two looks for a shim that has its lock and has not said who it is.
+/// First pause between two looks for a shim that holds its lock without a pid record.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Watches the shim of a run that is not a child, as long as one owns the run's lock. One whose run is not to go on is asked to end it.
+/// Watches the shim of a run that is not a child, as long as the run's lock is held. `ending` asks the shim to end the
+/// run.
 pub(in crate::daemon) async fn watch_to_end(
     context: &Context,
     board: &BoardHandle,
@@ -33,7 +34,7 @@ pub(in crate::daemon) async fn watch_to_end(
     while let Ok(dir) = RunDir::open(&path)
         && matches!(dir.lock_state(), Ok(LockState::Held))
     {
-        // The shim owns its lock before it has written who it is; both happen within its first milliseconds.
+        // The shim takes its lock before it writes its pid record, both within its first milliseconds.
         match find_shim(&dir, &context.host.boot_id) {
             Ok(Some(watched)) => {
                 let watched = Arc::new(watched);
@@ -62,10 +63,10 @@ pub(in crate::daemon) async fn watch_to_end(
     }
 }
 
-/// Watches the shim that owns the lock of a run directory; none where it has not said who it is, or has just ended.
+/// Opens the shim that holds the lock of a run directory. None if it has no pid record yet, or has just ended.
 ///
-/// The lock was seen taken, so the record is that of a living process, unless that process ended in between: then the
-/// pid may be anybody's.
+/// The lock was seen held, so the record names a live process, unless that has ended in between. Then the pid may have
+/// been reused, so the identity is compared after opening it.
 pub(super) fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
     let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
     if record.boot_id != boot_id {
@@ -90,13 +91,13 @@ fn handle(dir: &RunDir, watched: &Arc<Watched>) -> ShimHandle {
     }
 }
 
-/// Since when the command of a run runs, by the clock of the host as it is set now.
+/// Returns the start time of a run's command, by the present clock of the host.
 fn begun_at(record: &StartedRecord, clock: &impl Clock) -> Timestamp {
     let ago = clock.boottime().saturating_sub(Duration::from_micros(record.started_at_us));
     clock.now().before(ago)
 }
 
-/// Records that the command of a run has been started, and shows it. It is news for the owner loop once in the life of the run.
+/// Records the start of a run's command, and shows it. It is news for the owner loop once in the life of the run.
 pub(in crate::daemon) async fn tell_started(
     context: &Context,
     board: &BoardHandle,

@@ -1,36 +1,33 @@
-//! The stages of the daemon between the claim of a run and its shim.
+//! Stages of a start in the daemon, between the claim of a run and its shim.
 
 use std::fmt;
 
-/// A stage. The steps after it are the shim's and the worker's (`shim::rundir::Step`).
+/// A stage. Later steps belong to the shim and the worker (`shim::rundir::Step`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Stage {
-    /// Preparing it, where nobody knows how far that came.
+    /// Preparation, at an unknown stage.
     Prepare,
-    /// Reading what workspace the task names.
+    /// Parse the workspace that the task names.
     ReadWorkspace,
-    /// Reading the secrets of its lane.
+    /// Read the secrets of its lane.
     ReadSecrets,
-    /// Choosing the worker's user.
     ChooseUser,
-    /// Making the workspace ready.
     PrepareWorkspace,
-    /// Reading the body that the lane runs.
+    /// Read the script that the lane runs.
     ReadScript,
-    /// Making the private places of the run.
+    /// Make the private places of the run.
     MakeHome,
-    /// Copying the login of its assignee into its home.
+    /// Copy the login of its assignee into its home.
     PlaceLogin,
-    /// Copying the files that the run may read.
+    /// Copy the files that the run may read.
     PlaceFiles,
-    /// Making the run's cgroup.
     MakeCgroup,
-    /// Making the run's way to the board.
+    /// Open the run's access to the board.
     MakeSocket,
-    /// Finding what of other roots stays closed to it.
+    /// Find the places of other roots that stay closed to it.
     FindRoots,
     MakeRunDirectory,
-    /// Making the authority that certifies the hosts of its brokers.
+    /// Make the authority that certifies the hosts of its brokers.
     MakeAuthority,
     StartShim,
 }

@@ -1,4 +1,4 @@
-//! The starts that are under way, so that one can be given up before there is a shim to be asked.
+//! Starts in progress, each of which can be given up before it has a shim.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,36 +7,36 @@ use tokio_util::sync::CancellationToken;
 
 use super::key::TaskKey;
 
-/// One token for each task that is being claimed and prepared.
+/// Cancellation tokens of the tasks that are being claimed and prepared.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Starts {
     tokens: Mutex<BTreeMap<TaskKey, CancellationToken>>,
-    /// Why the last claim failed; none after one that did not.
+    /// Reason of the last failed claim; none after a success.
     trouble: Mutex<Option<String>>,
 }
 
 impl Starts {
-    /// Notes that a start begins. There is one at a time for each task.
+    /// Records that a start begins. A task has at most one.
     pub(in crate::daemon) fn begin(&self, key: &TaskKey) -> CancellationToken {
         let token = CancellationToken::new();
         self.all().insert(key.clone(), token.clone());
         token
     }
 
-    /// Gives a start up: what it waits for is ended. One that is over already is left alone.
+    /// Gives up a start, and cancels its waits. Has no effect on a finished one.
     pub(in crate::daemon) fn give_up(&self, key: &TaskKey) {
         if let Some(token) = self.all().get(key) {
             token.cancel();
         }
     }
 
-    /// Notes that a start is over, one way or the other.
+    /// Records that a start is over, in any way.
     pub(in crate::daemon) fn end(&self, key: &TaskKey) {
         self.all().remove(key);
     }
 
-    /// Notes how a claim ended. Returns whether it failed for another reason than the one before: a full disk fails one each second, and is
-    /// logged once.
+    /// Records the result of a claim. Returns true if it failed for another reason than the last one: a full disk fails
+    /// one each second, and is logged once.
     pub(in crate::daemon) fn is_new_trouble(&self, why: Option<&str>) -> bool {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = why.is_some() && trouble.as_deref() != why;
@@ -45,7 +45,7 @@ impl Starts {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<TaskKey, CancellationToken>> {
-        // A thread that panicked with the lock had changed one entry, which is complete.
+        // A thread that panicked while it held the lock had changed one entry, which is complete.
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

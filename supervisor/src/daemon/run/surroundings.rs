@@ -1,4 +1,4 @@
-//! What is concrete about a run: the places that it has, those that stay closed to it, and where its programs are.
+//! Concrete surroundings of a run: its places, the places closed to it, and the directories of its programs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use super::private::Private;
 use crate::failure::Failure;
 use crate::host::home::{program_home, toolchain_home};
 
-/// What stays closed to a run. Of the supervisor's places its home, its sessions and its files are its own, the programs, the socket,
-/// and its workspace if it was made there.
+/// Returns the places that stay closed to a run. Of the supervisor's own places, it may use its home, its sessions, its
+/// files, the programs, its socket, and a workspace made there.
 pub(super) fn closed_places(
     host: &Host,
     order: &Order,
@@ -29,7 +29,7 @@ pub(super) fn closed_places(
     closed::of_run((&host.root, &order.config.worker), spec, own, &order.workplaces)
 }
 
-/// The places and identities of a run.
+/// Returns the places and identities of a run.
 pub(super) fn surroundings(
     host: &Host,
     order: &Order,
@@ -56,19 +56,19 @@ pub(super) fn surroundings(
         proxy: order.policy.has_proxy().then(|| host.root.keeper(&order.board, order.run.id)),
         credentials: stores.credentials,
         secrets: stores.directory,
-        // The shim's pid is known to confine alone, which fills it in.
+        // Only confine knows the shim's pid, and fills it in.
         parent: 0,
     }
 }
 
-/// The directories that the program of a run needs.
+/// Returns the directories that the run's program needs.
 fn install(order: &Order, identity: Option<Identity>) -> Vec<PathBuf> {
-    // To ask for a home may take long, where the users of the host are elsewhere.
+    // Looking up a home may take long if the host's users are stored elsewhere.
     let home = order.lane.is_looked_for().then(|| program_home(identity, order.task.tenant.is_some()));
     order.lane.install_under(&order.policy, home.flatten().as_deref())
 }
 
-/// What the worker sees in the place of what is there, and what it is granted where it has no view of its own.
+/// Returns the worker's view of its workspace, and its grants on a host without mount namespaces.
 fn arrangement(prepared: &Prepared) -> Arrangement {
     let grants = &prepared.grants;
     let step = |shown: &Shown| match shown.clone() {

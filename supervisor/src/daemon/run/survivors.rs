@@ -1,8 +1,9 @@
-//! Processes of a run that are found without its shim: by the mark of its claim in their environment, and by the session
-//! of its worker.
+//! Finds processes of a run without its shim: by the mark of its claim in their environment, and by the session of its
+//! worker.
 //!
-//! Whatever carries the mark is the run's. Who shares the session of a worker that has ended may be somebody else's, and
-//! who has shed both is not found at all: so an empty list is no proof, and only what carries the mark is ever ended.
+//! A process with the mark belongs to the run. A process in the session of an ended worker may belong to others, and a
+//! process that has shed both is not found at all. So an empty list is no proof, and only processes with the mark are
+//! ever ended.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,25 +17,25 @@ use shim::shortage::unless_short;
 use crate::host::proc_file::{Beginning, ENVIRONMENT, of_process, read_bounded, users};
 use crate::host::{cgroup, watch};
 
-/// What the environment of workers calls the root that they are of.
+/// Variable in the environment of workers that identifies their root.
 pub(super) const ROOT_ID: &str = "SUPERVISOR_ROOT_ID";
 
-/// How a run's processes are recognised.
+/// Features by which a run's processes are recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The nonce of the claim, which stands in the environment of the worker and of all that it starts.
+    /// Nonce of the claim, in the environment of the worker and of all that it starts.
     pub(super) nonce: Option<String>,
-    /// The root, as that environment names it: a copy of the root has the same nonces, and other processes.
+    /// Identity of the root, in the same environment. A copy of the root has the same nonces, and other processes.
     pub(super) root: String,
-    /// The worker's process id, which is also its session's.
+    /// Pid of the worker, which is also its session's id.
     pub(super) session: Option<i32>,
-    /// The user that no other run of this host has.
+    /// User that no other run of this host has.
     pub(super) uid: Option<u32>,
-    /// The user of the run, whom others may have; none where nobody knows.
+    /// User of the run, which others may have; none if unknown.
     pub(super) user: Option<u32>,
 }
 
-/// One process.
+/// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Survivor {
     pub(super) pid: i32,
@@ -43,24 +44,24 @@ pub(super) struct Survivor {
     belongs: Belongs,
 }
 
-/// Whether a process is the run's.
+/// Relation of a process to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Belongs {
-    /// It carries the mark.
+    /// Certain: it carries the mark.
     Surely,
-    /// It shares a session or a user with the run, or carries its mark for another root: one is a copy of the other. Or
-    /// its environment is longer than what is read of it, and it can be of the run's user.
+    /// Possible: it shares a session or a user with the run, or carries its mark for another root, of which one is a
+    /// copy. Or its environment exceeds the part that is read, and its user may be the run's.
     Perhaps,
 }
 
 impl Mark {
-    /// Finds what lives, as far as this user may look.
+    /// Finds the live processes, as far as this user may look.
     pub(super) fn find(&self) -> io::Result<Vec<Survivor>> {
         let own = std::process::id().cast_signed();
         let all = procfs::process::all_processes().map_err(io::Error::other)?;
         let mut found = Vec::new();
         for process in all {
-            // One that cannot be looked at for now may be the run's: nothing is found then, rather than too little.
+            // An unreadable process may belong to the run, so the search fails rather than miss it.
             let Some(process) = of_process(process)? else { continue };
             if process.pid() != own {
                 found.extend(self.look(&process)?);
@@ -80,7 +81,7 @@ impl Mark {
         Ok(belongs.map(|belongs| Survivor { pid, start_ticks: stat.starttime, name: stat.comm, belongs }))
     }
 
-    /// Whether a process shares the session or the user of the run.
+    /// Returns true if a process shares the session or the user of the run.
     fn is_alike(&self, pid: i32, session: i32) -> io::Result<bool> {
         if self.session == Some(session) {
             return Ok(true);
@@ -89,7 +90,7 @@ impl Mark {
         Ok(users(pid)?.is_some_and(|own| own.contains(&uid)))
     }
 
-    /// Whose a process is by the mark that it carries; none where it carries none.
+    /// Returns the relation of a process by the mark that it carries; none without a mark.
     fn on(&self, pid: i32) -> io::Result<Option<Belongs>> {
         let Some(nonce) = self.nonce.as_ref().filter(|nonce| !nonce.is_empty()) else { return Ok(None) };
         let path = format!("/proc/{pid}/environ");
@@ -98,7 +99,7 @@ impl Mark {
         let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
         let mut words = environment.split(|byte| *byte == 0);
         let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
-        // A release before this one named none.
+        // An earlier release set no such variable.
         let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
         Ok(match (is_marked, is_ours) {
             (true, true) => Some(Belongs::Surely),
@@ -107,22 +108,22 @@ impl Mark {
         })
     }
 
-    /// Whether a process can be the run's by its user: where the mark may stand in what was not read, it is not proved
-    /// that the process is another's.
+    /// Returns true if the process can belong to the run by its user. It decides if the mark may be in the unread part
+    /// of the environment.
     ///
-    /// The real user decides. What a run starts keeps it, also in a set-user-ID program, and nobody gets that of
-    /// another user without that one's privilege. So no other user of the host makes a run wait by a long environment,
-    /// nor by giving one to a set-user-ID program. Where the user of the run is not known, anybody's process counts.
+    /// The real user counts. A run's processes keep it, also in a set-user-ID program, and it cannot be taken without
+    /// that user's privilege. So no other user of the host can delay a run by a long environment, nor by giving one to
+    /// a set-user-ID program. If the run's user is unknown, every process counts.
     fn may_be_of(&self, pid: i32) -> io::Result<bool> {
         Ok(users(pid)?.is_some_and(|[real, ..]| self.user.is_none_or(|user| user == real)))
     }
 
-    /// Kills what carries the mark. Returns all that was found before.
+    /// Kills the processes with the mark. Returns all that were found before.
     pub(super) fn kill(&self) -> io::Result<Vec<Survivor>> {
         let found = self.find()?;
         for survivor in found.iter().filter(|survivor| survivor.belongs == Belongs::Surely) {
             let Some(handle) = watch::open(survivor.pid)? else { continue };
-            // The number may have been given away between the look and the handle: looked at again through its life.
+            // The pid may have been reused before the handle was opened, so it is compared again through the handle.
             let again = of_process(Process::new(survivor.pid))?;
             let again = again.map(|process| self.look(&process)).transpose()?.flatten();
             if again.as_ref() == Some(survivor) {
@@ -133,24 +134,24 @@ impl Mark {
     }
 }
 
-/// Whether one of these is surely the run's.
+/// True if one of them surely belongs to the run.
 pub(super) fn are_surely(survivors: &[Survivor]) -> bool {
     !sure(survivors).is_empty()
 }
 
-/// Those that are surely the run's.
+/// Returns the pids of the processes that surely belong to the run.
 pub(super) fn sure(survivors: &[Survivor]) -> Vec<i32> {
     let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
     own.map(|survivor| survivor.pid).collect()
 }
 
-/// The cgroups of those that are surely the run's, each by the directory of its run.
+/// Returns the run cgroups of the processes that surely belong to the run.
 pub(super) fn groups(survivors: &[Survivor]) -> BTreeSet<PathBuf> {
     let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
     own.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
 }
 
-/// Processes for a person: by pid and name, and whether they are the run's.
+/// Names the processes for a person: pid, name, and whether they belong to the run.
 pub(super) fn named(survivors: &[Survivor]) -> String {
     let name = |survivor: &Survivor| match survivor.belongs {
         Belongs::Surely => format!("{} ({})", survivor.pid, survivor.name),
@@ -182,7 +183,7 @@ mod tests {
         let mut children = nonces.clone().map(|nonce| sleeper(&nonce));
         let own = mark(&nonces[0]);
         let seen = || own.find().unwrap().iter().map(|survivor| survivor.pid).collect::<Vec<_>>();
-        // Between its fork and its exec a child has its parent's environment.
+        // Between its fork and its exec, a child has its parent's environment.
         while seen() != [children[0].id().cast_signed()] {
             std::thread::yield_now();
         }
@@ -207,7 +208,7 @@ mod tests {
             std::thread::yield_now();
         }
         let own = mark(&nonce);
-        // Between its fork and its exec a child has its parent's environment.
+        // Between its fork and its exec, a child has its parent's environment.
         while own.find().unwrap().len() != 1 {
             std::thread::yield_now();
         }
@@ -243,7 +244,7 @@ mod tests {
         let pid = child.id().cast_signed();
         let own = mark(&uuid::Uuid::new_v4().to_string());
         let look = |mark: &Mark| mark.find().unwrap().into_iter().find(|survivor| survivor.pid == pid);
-        // Between its fork and its exec a child has its parent's environment.
+        // Between its fork and its exec, a child has its parent's environment.
         while look(&own).is_none() {
             std::thread::yield_now();
         }

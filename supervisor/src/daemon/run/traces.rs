@@ -1,4 +1,4 @@
-//! The traces of a run on this host: its directory, its cgroups, and the processes that carry its mark.
+//! Traces of a run on this host: its directory, its cgroups, and the processes that carry its mark.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -16,28 +16,28 @@ use super::survivors::{self, Mark};
 use crate::host::{cgroup, ended as leftover, job};
 use crate::lanes::{EndingRules, read_ending, told_to_end};
 
-/// Reads the proof of a run's end, and ends what a killed shim has left behind. Blocking.
+/// Examines a run, and ends the remains of a killed shim. Blocks.
 pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
     let mut traces = OnHost { known: known.clone(), dir: None, guard: None, pid: None };
     settle::judge(known, &mut traces)
 }
 
-/// What is asked of the records of a run that a person wants freed.
+/// Use of the records of a run that a person wants freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Records {
-    /// They are read, however long the host takes: they say by what else its processes are found.
+    /// Required, because they name further ways to find its processes. The caller retries while they cannot be read.
     Needed,
-    /// What cannot be read of them is done without: the person knows.
+    /// Unreadable records are ignored, with the person's knowledge.
     AsFarAsReadable,
 }
 
-/// Ends all that can be found of a run, because a person wants its claim freed. Blocking.
+/// Ends all processes found of a run, because a person wants its task freed. Blocks.
 ///
 /// # Errors
-/// Names what is still there.
+/// Names the remaining processes.
 pub(super) fn clear(known: &Known, records: Records) -> Result<Cleared, String> {
     let dir = match (RunDir::open(&known.path), records) {
-        // Another root's.
+        // Belongs to another root.
         (Err(RunDirError::Copied { .. }), _) => return Ok(Cleared::Nothing),
         (opened, Records::Needed) => unless_short(opened).map_err(|e| text(&e))?,
         (opened, Records::AsFarAsReadable) => opened.ok(),
@@ -46,7 +46,7 @@ pub(super) fn clear(known: &Known, records: Records) -> Result<Cleared, String> 
     let own = dir.as_ref().map(leftover::group_of).transpose();
     let (mark, own) = match records {
         Records::Needed => (mark(dir.as_ref())?, own?.flatten()),
-        // The board knows the nonce of the claim, which all that the run has started carries.
+        // The board alone knows the nonce of the claim, which all processes of the run carry.
         Records::AsFarAsReadable => {
             (mark(dir.as_ref()).or_else(|_| mark(None))?, own.ok().flatten().flatten())
         }
@@ -55,11 +55,11 @@ pub(super) fn clear(known: &Known, records: Records) -> Result<Cleared, String> 
     remains::clear(&mark, &groups)
 }
 
-/// What this host has of a run.
+/// Traces of a run on this host.
 struct OnHost {
     known: Known,
     dir: Option<RunDir>,
-    /// The lock of the directory, as long as this looks.
+    /// Lock of the directory, held during the examination.
     guard: Option<LockGuard>,
     pid: Option<PidRecord>,
 }
@@ -73,7 +73,7 @@ impl OnHost {
         remains::mark_of(&self.known.run, self.dir.as_ref(), &self.known.root)
     }
 
-    /// How a run ended of which the shim has left a record.
+    /// Reads the ending of a run from its shim's record.
     fn exited(&self, dir: &RunDir, record: &ExitRecord, note: Option<&Note>) -> Result<Directory, String> {
         let boot = unless_short(dir.pid()).map_err(|e| text(&e))?.flatten().map(|pid| pid.boot_id);
         let same_boot = boot.is_none_or(|boot| boot == self.known.boot_id);
@@ -158,7 +158,7 @@ impl Traces for OnHost {
     }
 }
 
-/// Whether a record is gone or makes no sense, and not only unreadable for now.
+/// True if a record is missing or invalid, and not merely unreadable for now.
 fn is_damage(error: &RunDirError) -> bool {
     match error {
         RunDirError::Parse { .. } => true,
@@ -167,8 +167,8 @@ fn is_damage(error: &RunDirError) -> bool {
     }
 }
 
-/// When a run ended, by the clock of the host as it is set now: the time since boot tells, and after another boot the
-/// clock as it was set then.
+/// Returns the end of a run by the present clock of the host. Within the same boot it follows from the time since boot;
+/// otherwise it is the recorded time of the clock.
 fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timestamp {
     let now = clock.now();
     if same_boot {
@@ -178,12 +178,12 @@ fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timesta
     record.ended_at_wall_us.map_or(now, Timestamp::from_micros)
 }
 
-/// How the lane of a run reads its ending; as a lane does that says nothing where the run never got that far.
+/// Returns the rules by which the run's lane reads its ending; the default if the run did not get that far.
 fn rules_of(note: Option<&Note>) -> EndingRules {
     note.map(|note| note.rules.clone()).unwrap_or_default()
 }
 
-/// What the sandbox denied a run that failed by itself.
+/// Returns the sandbox denial of a run that failed by itself.
 fn denied(dir: &RunDir, record: &ExitRecord, cause: &EndCause) -> Option<kernel::Denied> {
     let failed = match (&record.cause, cause) {
         (Cause::SpawnFailed(failed), _) => failed.step == shim::rundir::Step::Exec,

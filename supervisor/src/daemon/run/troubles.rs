@@ -1,10 +1,10 @@
-//! What is wrong beside the board, each in a few words: `status` and the line for the service manager say the same.
+//! Problems beside the board, each as a short text, shown by `status` and the line for the service manager.
 
 use kernel::{Actor, Counted, Mail, PluginCursor, View};
 
 use super::live::Phase;
 
-/// What is wrong with runs that are open, by how far they have come.
+/// Describes the problems of open runs, by phase.
 pub(crate) fn of_runs(phases: impl Iterator<Item = Phase>) -> Vec<String> {
     let (mut unkillable, mut unknown, mut settling) = (0, 0, 0);
     for phase in phases {
@@ -24,7 +24,7 @@ pub(crate) fn of_runs(phases: impl Iterator<Item = Phase>) -> Vec<String> {
     troubles.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect()
 }
 
-/// What the host cannot enforce, and what of the configuration hears nothing, by their names.
+/// Describes the policies that the host cannot enforce, and the configured parts that receive nothing.
 pub(crate) fn of_host<'a>(
     unheld_policies: impl Iterator<Item = &'a String>,
     unheard: impl Iterator<Item = &'a String>,
@@ -33,7 +33,7 @@ pub(crate) fn of_host<'a>(
     unheld.chain(unheard.map(|name| format!("{name} hears nothing"))).collect()
 }
 
-/// The channels that have not taken their messages for long, and the plugins that get no more events.
+/// Describes the channels that have not accepted messages for long, and the paused plugins.
 pub(crate) fn of_messages<'a>(
     channels: impl Iterator<Item = &'a String>,
     paused: impl Iterator<Item = &'a PluginCursor>,
@@ -42,14 +42,14 @@ pub(crate) fn of_messages<'a>(
     channels.chain(paused.map(|cursor| format!("the plugin {} is paused", cursor.plugin))).collect()
 }
 
-/// The channels of a board that have not taken a message, as far as a caller may see them.
+/// Returns the failing channels of a board that a caller may see.
 pub(crate) fn failing(view: &View<'_>, actor: &Actor) -> Result<Vec<Mail>, kernel::Error> {
     let mut mail = view.mail(actor)?;
     mail.retain(Mail::fails);
     Ok(mail)
 }
 
-/// The plugins that get no more events of a board.
+/// Returns the plugins that get no more events of a board.
 pub(crate) fn paused(view: &View<'_>) -> Result<Vec<PluginCursor>, kernel::Error> {
     let mut cursors = view.plugin_cursors()?;
     cursors.retain(|cursor| cursor.paused_at.is_some());

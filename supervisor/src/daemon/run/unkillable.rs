@@ -1,4 +1,4 @@
-//! What SIGKILL does not end: how it is shown, and the event that its run gets. The claim stays as long as it lives.
+//! Processes that outlive SIGKILL: their display, and the event of their run. The claim stays as long as they live.
 
 use kernel::{Counted, Run, RunId};
 use shim::rundir::{RunDir, Straggler, UnkillableRecord, boottime_us};
@@ -11,7 +11,7 @@ use super::report::Report;
 use crate::host::ended;
 use crate::service::BoardHandle;
 
-/// Shows what the shim of a run has recorded as unkillable, if it has.
+/// Reports the processes that the shim of a run has recorded as unkillable, if any.
 pub(super) async fn tell_unkillable(
     context: &Context,
     board: &BoardHandle,
@@ -24,7 +24,7 @@ pub(super) async fn tell_unkillable(
     context.tell(key, Report::Unkillable(run.id, in_words(&processes, more))).await;
 }
 
-/// Leaves an event at the task of a run, and a line in the log, unless it has one.
+/// Records an event at the run's task and a log line, once per run.
 pub(super) async fn note(board: &BoardHandle, key: &TaskKey, run: RunId, processes: &[Straggler]) {
     let told =
         |left: &Straggler| kernel::Straggler { pid: left.pid, name: left.name.clone(), state: left.state };
@@ -38,23 +38,23 @@ pub(super) async fn note(board: &BoardHandle, key: &TaskKey, run: RunId, process
     }
 }
 
-/// What a run without a shim has left, look by look.
+/// Processes left by a run without a shim, across several looks.
 #[derive(Debug)]
 pub(super) struct Leftover {
     stuck: Stuck<i32>,
-    /// It was found stuck, by this daemon or an earlier one.
+    /// True if this daemon or an earlier one found them stuck.
     is_unkillable: bool,
     noted: Vec<Straggler>,
 }
 
 impl Leftover {
-    /// What is known of it before the first look.
+    /// Makes the state before the first look.
     pub(super) fn of(board: &BoardHandle, run: RunId) -> Self {
         let is_unkillable = board.readers().with(|view| view.is_unkillable(run)).unwrap_or(false);
         Leftover { stuck: Stuck::default(), is_unkillable, noted: Vec::new() }
     }
 
-    /// Takes in what a look has found that SIGKILL was sent to. Returns how the end of the run is delayed by it.
+    /// Adds the result of a look: processes that SIGKILL was sent to. Returns the report of the delay.
     pub(super) async fn looked(
         &mut self,
         board: &BoardHandle,
@@ -80,7 +80,7 @@ impl Leftover {
     }
 }
 
-/// What is shown of a run of which these are left, and how many more.
+/// Describes unkillable processes, and the number of further ones.
 pub(super) fn in_words(processes: &[Straggler], more: usize) -> String {
     let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(

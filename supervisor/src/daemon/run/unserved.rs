@@ -1,5 +1,5 @@
-//! The runs of boards that are not served, for a daemon that ends all its workers: nothing can be recorded of them, and they end as what
-//! their directories say. The directories stay, for the board when it is whole again.
+//! Ends the runs of boards that are not served, for a daemon that ends all its workers. Nothing can be recorded on
+//! those boards. The run directories stay, with the records, until the board works again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::overdue;
 use super::shim_watch::find_shim;
 use crate::host::ended;
 
-/// How long a shim may take beyond the grace of its worker, woken and killed where it must be.
+/// Time that a shim may take beyond the grace of its worker, including being continued and killed.
 const MARGIN: Duration = Duration::from_secs(90);
 
-/// Ends the runs of all boards that are not served, and returns the directories of those of which it is not known that they ended.
+/// Ends the runs of all boards that are not served. Returns the directories of runs whose end could not be proved.
 pub(in crate::daemon) async fn end_all(context: &Arc<Context>, reason: StopReason) -> Vec<PathBuf> {
     let grace = match reason {
         StopReason::Kill => Duration::ZERO,
@@ -26,7 +26,7 @@ pub(in crate::daemon) async fn end_all(context: &Arc<Context>, reason: StopReaso
     let mut ends = tokio::task::JoinSet::new();
     for board in context.service.refusals().into_keys() {
         let Ok(entries) = std::fs::read_dir(context.host.root.runs(&board)) else { continue };
-        // A name with a dot is that of a removal that was cut short: no shim can find its directory any more.
+        // A name with a dot marks an interrupted removal: no shim can find its directory any more.
         let entries =
             entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
         for path in entries.map(|entry| entry.path()) {
@@ -56,7 +56,7 @@ async fn end(
 ) -> Result<(), String> {
     let dir = match RunDir::open(&path) {
         Ok(dir) => dir,
-        // Nothing that it names is this root's.
+        // Nothing named in it belongs to this root.
         Err(RunDirError::Copied { .. }) => return Ok(()),
         Err(error) => return Err(crate::failure::with_causes(&error)),
     };
@@ -79,7 +79,7 @@ async fn end(
     tokio::task::spawn_blocking(move || rest_of(&dir)).await.map_err(|panic| panic.to_string())?
 }
 
-/// Ends what a shim that was killed has left, as far as its records tell. Blocking.
+/// Ends the remains of a killed shim, as far as its records allow. Blocks.
 fn rest_of(dir: &RunDir) -> Result<(), String> {
     let failed = |e: &dyn std::error::Error| crate::failure::with_causes(e);
     let LockState::Free(_guard) = dir.lock_state().map_err(|e| failed(&e))? else {

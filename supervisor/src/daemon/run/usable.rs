@@ -1,4 +1,4 @@
-//! Whether a workspace can be used, asked when a task is created: by the rules of its start.
+//! Checks at the creation of a task that its workspace can be used, by the rules of the start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::host::job::{self, Cause, JobFailure};
 use crate::paths::Root;
 use crate::service::Service;
 
-/// Whether the directory of a workspace is there.
+/// State of a workspace's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// It is, or each run has one of its own.
+    /// The directory exists, or each run has its own.
     There,
     /// The first run makes it.
     ToBeMade,
 }
 
-/// Refuses a workspace that no run could use as things are: a directory that is closed to workers, that is missing and
-/// cannot be made, or whose user no worker may be. What changes between now and the start is found again by the start.
+/// Refuses a workspace that no run could use now: a directory that is closed to workers, that is missing and cannot be
+/// made, or whose user no worker may be. The start checks again.
 pub(crate) async fn check(
     service: &Arc<Service>,
     spec: &WorkspaceSpec,
     caller: Option<u32>,
 ) -> Result<Presence, Failure> {
     let (path, what) = match spec.clone() {
-        // Nothing is looked at, so no thread is asked for that could wait for it.
+        // There is nothing to look at, so no blocking thread is needed.
         WorkspaceSpec::Scratch => return Ok(Presence::There),
         WorkspaceSpec::Directory(path) => (path, "directory"),
         WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
@@ -64,10 +64,10 @@ fn look(
         }
         found => found,
     };
-    // It has answered: this look and those that follow are short.
+    // The file system has responded, so this look and the following ones are short.
     closed::check(root, config, spec)?;
     let ground = ground.map_err(|failure| match spec {
-        // A directory that is made there would be no repository.
+        // A directory made there would be no repository.
         WorkspaceSpec::Worktree { .. } if !path.exists() => {
             Failure::new(Code::NotFound, format!("there is no git repository at {}", path.display()))
                 .hint("name a repository that is there, as in worktree:/path/to/repository")
@@ -129,7 +129,7 @@ fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), F
     }
 }
 
-/// Refuses a missing directory that this user, as whom its workers run, may not make.
+/// Refuses a missing directory that this user, who also runs the workers, may not make.
 fn may_make(presence: Presence, path: &Path, ground: &Ground) -> Result<(), Failure> {
     use rustix::fs::Access;
     let may = rustix::fs::access(&ground.path, Access::WRITE_OK | Access::EXEC_OK);

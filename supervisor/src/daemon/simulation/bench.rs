@@ -1,4 +1,4 @@
-//! The real board of a simulation, in a file in memory: its disk fills, and its writer dies.
+//! Real board of a simulation, in a file in memory. Its disk fills, and its writer dies.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use kernel::{
 };
 use tempfile::TempDir;
 
-/// Where files are in memory, on a host that has it.
+/// Directory of files in memory, on a host that has it.
 const MEMORY: &str = "/dev/shm";
 
-/// At which point of the next write the daemon dies.
+/// Point of the next write at which the daemon dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Death {
-    /// Before the commit: nothing of it is there afterwards.
+    /// Before the commit: the write is lost.
     BeforeCommit,
-    /// After the commit, and nobody gets the reply.
+    /// After the commit: the write is durable, and its reply is lost.
     AfterCommit,
 }
 
-/// What happens to the board without anybody's wish.
+/// Injected faults and observations of the board.
 #[derive(Debug, Default)]
 struct Trouble {
-    /// Where the disk is full: 0 nowhere, 1 at each job, 2 at the commit, 3 at the beginning.
+    /// Point at which the disk is full: 0 none, 1 each job, 2 the commit, 3 the beginning.
     full: AtomicU8,
     dies: AtomicBool,
-    /// Whether anything was committed since that was asked the last time.
+    /// True if there was a commit since the last query.
     changed: AtomicBool,
     last_event: AtomicI64,
 }
@@ -48,7 +48,7 @@ impl Trouble {
     }
 }
 
-/// The board of a simulation.
+/// Board of a simulation.
 #[derive(Debug)]
 pub(super) struct Bench {
     directory: TempDir,
@@ -58,13 +58,13 @@ pub(super) struct Bench {
     trouble: Arc<Trouble>,
     open: Option<(Writer, Readers)>,
     death: Option<Death>,
-    /// Whether the daemon that wrote has died.
+    /// True if the daemon that wrote has died.
     pub(super) is_dead: bool,
-    /// The last event of which somebody was told.
+    /// Last event that was acknowledged.
     pub(super) acknowledged: i64,
-    /// Failures that nobody has injected.
+    /// Failures that were not injected.
     pub(super) surprises: Vec<String>,
-    /// A copy of the files of an earlier moment.
+    /// Number of a copy of the files at an earlier time.
     earlier: Option<u32>,
 }
 
@@ -119,7 +119,7 @@ impl Bench {
         self.open = Some((writer, readers));
     }
 
-    /// Kills what has the board open, and opens what was committed. Nothing is closed in order before.
+    /// Drops the open board without closing it in order, and opens the committed state.
     pub(super) fn crash(&mut self) {
         let from = self.number;
         self.copy(from, from + 1);
@@ -127,7 +127,7 @@ impl Bench {
         self.copy_for_later();
     }
 
-    /// The same with the state of an earlier crash: nothing that a file system does.
+    /// Opens the state of an earlier crash instead, which no file system does.
     pub(super) fn go_back(&mut self) {
         let Some(earlier) = self.earlier else { return self.crash() };
         let next = self.number + 1;
@@ -152,7 +152,7 @@ impl Bench {
         }
     }
 
-    /// Copies what is in the file and in the log: the state in which a killed process leaves them.
+    /// Copies the file and its log, in the state in which a killed process leaves them.
     fn copy(&self, from: u32, to: u32) {
         for end in ["", "-wal"] {
             let (from, to) = (self.numbered(from), self.numbered(to));
@@ -170,13 +170,13 @@ impl Bench {
         }
     }
 
-    /// Has the daemon die at its next write.
+    /// Lets the daemon die at its next write.
     pub(super) fn die_at_next_write(&mut self, death: Death) {
         self.death = Some(death);
         self.trouble.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
     }
 
-    /// Fills the disk in one of three ways, or gives it room again.
+    /// Fills the disk at one of three points, or empties it with 0.
     pub(super) fn fill(&mut self, full: u8) {
         self.trouble.full.store(full, Ordering::Relaxed);
     }
@@ -185,7 +185,7 @@ impl Bench {
         self.trouble.full.load(Ordering::Relaxed) != 0
     }
 
-    /// Runs a job in the real writer. An error is nobody's acknowledgement.
+    /// Runs a job in the real writer. An error acknowledges nothing.
     pub(super) fn call<T: Send + 'static>(
         &mut self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
@@ -198,7 +198,7 @@ impl Bench {
         self.heard(result)
     }
 
-    /// The same for a request that may come again: it is done once, and answered alike.
+    /// Runs a job for a repeatable request, once, with the same reply each time.
     pub(super) fn call_once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
         &mut self,
         request: kernel::Request,
@@ -214,7 +214,7 @@ impl Bench {
         self.heard(result)
     }
 
-    /// What the caller hears, who may be dead by now.
+    /// Returns the result that reaches the caller, which may be dead by now.
     fn heard<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Some(death) = self.death.take() {
             self.is_dead = true;
@@ -238,7 +238,7 @@ impl Bench {
         self.open.as_ref().unwrap().1.with(f).unwrap()
     }
 
-    /// Whether anything was committed since that was asked the last time.
+    /// Returns true if there was a commit since the last query.
     pub(super) fn take_changed(&self) -> bool {
         self.trouble.changed.swap(false, Ordering::Relaxed)
     }
@@ -247,7 +247,7 @@ impl Bench {
         self.clock.now()
     }
 
-    /// What is wrong with the file.
+    /// Returns the defects of the file.
     pub(super) fn faults(&self) -> Vec<String> {
         kernel::check_board(&self.path()).unwrap()
     }

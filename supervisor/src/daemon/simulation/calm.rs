@@ -1,4 +1,4 @@
-//! Starvation: what can start is started, and once fault injection stops everything finishes.
+//! Check for starvation: tasks that can start do so, and everything finishes once fault injection stops.
 
 use kernel::{BoardName, Filter, Status, Task, Timestamp};
 
@@ -11,25 +11,25 @@ use super::people::{PROFILES, make_way};
 use super::truth::told;
 use crate::daemon::owner::look::look;
 
-/// More steps than any board of a simulation needs to come to rest.
+/// Number of steps that suffices for any simulated board to come to rest.
 pub(super) const REST: usize = 4000;
 
-/// What a calm does next.
+/// Next step of a calm period.
 #[derive(Debug)]
 pub(super) enum Rest {
-    /// The daemon does this.
+    /// The daemon makes this move.
     Desk(Move),
-    /// This run of the host goes on.
+    /// This run advances on the host.
     Host(kernel::RunId),
-    /// Time passes until then.
+    /// Time passes until this point.
     Until(Timestamp),
-    /// A person decides about a run that nobody can judge.
+    /// A person decides about a run that cannot be judged.
     Person,
     /// Nothing is left to do.
     Over,
 }
 
-/// Checks a moment in which nothing is under way: no task that could start, and no time that nobody waits for.
+/// Checks an idle daemon: no task could start, and the timer is set for each due time.
 pub(super) fn check_quiet(desk: &mut Desk, on: &mut Ground<'_>) -> Result<(), Fault> {
     let starved = |seen: String| Err(Fault::new(Invariant::NoStarvation, seen));
     let board = BoardName::default();
@@ -71,7 +71,7 @@ pub(super) fn check_quiet(desk: &mut Desk, on: &mut Ground<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// Finds what to do next where people are done and nothing bad happens.
+/// Finds the next step without actions of people and without faults.
 pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> {
     let mut moves: Vec<Rest> = desk.moves(on).into_iter().map(Rest::Desk).collect();
     moves.extend(on.host.movable().into_iter().map(Rest::Host));
@@ -98,7 +98,7 @@ pub(super) fn next(desk: &mut Desk, on: &mut Ground<'_>) -> Result<Rest, Fault> 
     }
 }
 
-/// What is left where a calm does not end.
+/// Returns the fault of a calm period that does not end.
 pub(super) fn left(desk: &mut Desk, on: &mut Ground<'_>) -> Fault {
     let unsettled: Vec<Task> = tasks(on.bench).into_iter().filter(|task| !is_settled(task)).collect();
     let said: Vec<String> = told(desk, &unsettled, on)
@@ -112,12 +112,12 @@ fn is_alive(run: Option<kernel::RunId>, on: &Ground<'_>) -> bool {
     run.and_then(|run| on.host.get(run)).is_some_and(|run| run.worker == WorkerLife::Alive)
 }
 
-/// The tasks of the board that are not archived.
+/// Returns the tasks of the board that are not archived.
 pub(super) fn tasks(bench: &Bench) -> Vec<Task> {
     bench.read(|view| view.tasks(&Filter { limit: 1000, ..Filter::default() })).tasks
 }
 
-/// Whether a task waits for people, or is over.
+/// True if a task waits for people, or is over.
 fn is_settled(task: &Task) -> bool {
     let runs = |profile: Option<&kernel::Profile>| {
         profile.is_some_and(|profile| PROFILES[..3].contains(&profile.as_str()))
@@ -131,7 +131,7 @@ fn is_settled(task: &Task) -> bool {
     }
 }
 
-/// Does what a calm does next. Returns it in words.
+/// Makes the next step. Returns its description.
 pub(super) fn rest(desk: &mut Desk, next: &Rest, on: &mut Ground<'_>, freed: &mut Freed) -> String {
     match next {
         Rest::Desk(step) => desk.advance(*step, on, freed),

@@ -1,4 +1,4 @@
-//! The invariants that are checked after each step: what has changed is looked at, and nothing else.
+//! Invariants that are checked after each step, limited to the parts that have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::fault::{Fault, Invariant};
 use super::host::{Host, HostRun, WorkerLife};
 use super::ledger::{Ledger, Speaker, Told};
 
-/// Checks what can have changed with a commit: which runs are open, and how others have ended.
+/// Checks the effects of a commit: the open runs, and the ends of the others.
 pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
     let open = bench.read(|view| view.open_runs());
     let mut of_tasks: BTreeMap<&TaskId, RunId> = BTreeMap::new();
@@ -28,7 +28,7 @@ pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> R
                 format!("run {id} has ended, and lives: {left:?}"),
             ));
         }
-        // Of several starts that came to nothing one is kept, and a task may have been deleted.
+        // Of several fruitless starts the board keeps one, and a task may have been deleted.
         if let Some(run) = bench.read(|view| view.run(id)) {
             ended(&run, host, ledger)?;
         }
@@ -51,7 +51,7 @@ pub(super) fn after_commit(bench: &Bench, host: &Host, ledger: &mut Ledger) -> R
     Ok(())
 }
 
-/// A task was claimed: nothing of its earlier runs lives.
+/// Checks a claimed task: nothing of its earlier runs lives.
 fn claimed(run: &Run, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
     let is_earlier = |other: &&HostRun| {
         other.task == run.task_id
@@ -72,7 +72,7 @@ fn claimed(run: &Run, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A run has ended on the board: nothing of it lives, and its end is its own.
+/// Checks an ended run: nothing of it lives, and the recorded end is its own.
 fn ended(run: &Run, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
     let Some(outcome) = run.outcome.filter(|_| run.ended_at.is_some()) else {
         let seen = format!("run {} is neither open nor over", run.id);
@@ -97,7 +97,7 @@ fn ended(run: &Run, host: &Host, ledger: &mut Ledger) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks what can have changed on the host: one worker for each run and each task.
+/// Checks the host: at most one worker for each run and each task.
 pub(super) fn after_host(host: &Host, ledger: &Ledger) -> Result<(), Fault> {
     let mut workers: BTreeMap<&TaskId, RunId> = BTreeMap::new();
     for run in host.all().filter(|run| run.worker == WorkerLife::Alive && !ledger.freed.contains(&run.run)) {
@@ -116,7 +116,7 @@ pub(super) fn after_host(host: &Host, ledger: &Ledger) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks what the people and workers were told, and that nothing failed by itself.
+/// Checks the replies to people and workers, and that nothing failed without an injected fault.
 pub(super) fn after_words(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     if let Some(late) = ledger.late.first() {
         return Err(Fault::new(Invariant::FencedByRun, format!("{late}, and its run was over")));
@@ -130,7 +130,7 @@ pub(super) fn after_words(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     }
 }
 
-/// Checks what was acknowledged of all that the events after one name. Returns the last event.
+/// Checks the acknowledged facts about all that later events name. Returns the last event.
 pub(super) fn of_events(bench: &Bench, ledger: &Ledger, since: EventId) -> Result<EventId, Fault> {
     let filter = EventFilter { since, ..EventFilter::default() };
     let events = bench.read(|view| view.events(&filter));
@@ -145,7 +145,7 @@ pub(super) fn of_events(bench: &Bench, ledger: &Ledger, since: EventId) -> Resul
     Ok(events.last().map_or(since, |event| event.id))
 }
 
-/// Checks that the log, as far as it goes now, leads to the board.
+/// Checks that replaying the log so far yields the board.
 pub(super) fn of_replay(bench: &Bench, replay: &mut Replay) -> Result<(), Fault> {
     let differences = bench.read(|view| view.replay_on(replay));
     if differences.is_empty() {
@@ -154,7 +154,7 @@ pub(super) fn of_replay(bench: &Bench, replay: &mut Replay) -> Result<(), Fault>
     Err(Fault::new(Invariant::ReplayEqual, format!("{differences:?}")))
 }
 
-/// Checks what was acknowledged of one task.
+/// Checks the acknowledged facts of one task.
 fn of_task(bench: &Bench, ledger: &Ledger, (id, told): (&TaskId, &Told)) -> Result<(), Fault> {
     let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
     let Some(task) = bench.read(|view| view.task(id)) else {
@@ -180,7 +180,7 @@ fn of_task(bench: &Bench, ledger: &Ledger, (id, told): (&TaskId, &Told)) -> Resu
     Ok(())
 }
 
-/// Checks that a run which has ended has not ended otherwise since.
+/// Checks that the recorded outcome of an ended run has not changed.
 fn of_run(bench: &Bench, ledger: &Ledger, run: RunId) -> Result<(), Fault> {
     let Some(outcome) = ledger.ended.get(&run) else { return Ok(()) };
     if bench.read(|view| view.run(run)).is_some_and(|now| now.outcome != Some(*outcome)) {
@@ -190,7 +190,7 @@ fn of_run(bench: &Bench, ledger: &Ledger, run: RunId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks everything that was ever acknowledged, the log and the file.
+/// Checks all acknowledged facts, the log and the file.
 pub(super) fn thoroughly(bench: &Bench, ledger: &Ledger) -> Result<(), Fault> {
     let lost = |seen: String| Err(Fault::new(Invariant::NothingLost, seen));
     let newest = bench.read(|view| view.last_event()).get();

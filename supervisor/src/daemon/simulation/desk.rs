@@ -1,4 +1,4 @@
-//! A simulated daemon: the real dispatcher, and its queues, timer and tasks, which go on in any order.
+//! A simulated daemon: the real dispatcher with its queues, timer and tasks, which advance in any order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::daemon::run::report::Report;
 use crate::daemon::run::starts::Starts;
 use crate::failure::Failure;
 
-/// What the owner loop has asked of the board, and is under way.
+/// An operation on the board that the owner loop has requested, in progress.
 #[derive(Debug)]
 enum Errand {
     Read(Box<Room>, Timestamp),
@@ -36,7 +36,7 @@ enum Errand {
     Note(TaskKey, String),
 }
 
-/// Something that a daemon can do next.
+/// A possible next move of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     /// The owner loop takes the next event.
@@ -47,7 +47,7 @@ pub(super) enum Move {
     Run(usize),
 }
 
-/// A daemon.
+/// A simulated daemon.
 #[derive(Debug)]
 pub(super) struct Desk {
     dispatcher: Dispatcher,
@@ -60,14 +60,14 @@ pub(super) struct Desk {
     timer: Option<Timestamp>,
     clock_was_set: bool,
     pub(super) config: Arc<Config>,
-    /// Whether it was asked to stop.
+    /// True once it was asked to stop.
     pub(super) is_stopping: bool,
-    /// Whether the owner loop has ended.
+    /// True once the owner loop has ended.
     pub(super) has_finished: bool,
 }
 
 impl Desk {
-    /// Starts a daemon: it takes over what an earlier one has left, before it looks at anything else.
+    /// Starts a daemon, which first adopts the runs of an earlier one.
     pub(super) fn start(on: &mut Ground<'_>) -> Self {
         let board = BoardName::default();
         let config = Arc::clone(&on.config);
@@ -112,11 +112,11 @@ impl Desk {
         desk
     }
 
-    /// What it can do next.
+    /// Returns its possible next moves.
     pub(super) fn moves(&self, on: &Ground<'_>) -> Vec<Move> {
         let mut moves = Vec::new();
         if self.has_event(on) {
-            // The owner loop is one of many, and has the most to do.
+            // Weighted, because the owner loop has the most to do.
             moves.extend([Move::Decide; 3]);
         }
         moves.extend((0..self.errands.len()).map(Move::Errand));
@@ -137,7 +137,7 @@ impl Desk {
         self.timer.is_some_and(|at| at <= now)
     }
 
-    /// Does one thing. Returns it in words.
+    /// Makes one move. Returns its description.
     pub(super) fn advance(&mut self, step: Move, on: &mut Ground<'_>, freed: &mut Freed) -> String {
         match step {
             Move::Decide => self.decide_next(on),
@@ -169,7 +169,7 @@ impl Desk {
         said
     }
 
-    /// The next event: what runs report comes first, as in the queue of the production's owner loop.
+    /// Decides on the next event. Reports of runs come first, as in the real owner loop's queue.
     fn decide_next(&mut self, on: &mut Ground<'_>) -> String {
         let event = if let Some((key, report)) = self.reports.pop_front() {
             Event::Run(key, report)
@@ -190,7 +190,7 @@ impl Desk {
         said
     }
 
-    /// Decides something at once, as a request does that waits for its answer.
+    /// Decides on an event at once, like a request that waits for its reply.
     pub(super) fn hear(&mut self, event: Event, on: &mut Ground<'_>) {
         let actions = self.dispatcher.decide(event, on.bench.now());
         self.act(actions, on);
@@ -217,7 +217,7 @@ impl Desk {
                         on.host.stop(kernel::RunId(run), &request);
                     }
                 }
-                // The jobs of a board are done in the order in which they are asked for.
+                // The jobs of a board run in the order of submission.
                 Action::Keep(_, Kept::Open(on_what, why, until)) => {
                     drop(on.bench.call(move |board| board.open_breaker(&on_what, &why, until).map(drop)));
                 }
@@ -262,7 +262,7 @@ impl Desk {
         }
     }
 
-    /// Hears that the board has changed: once, however often it did.
+    /// Queues the news that the board has changed, unless it is queued already.
     pub(super) fn board_changed(&mut self) {
         let is_known = self.events.iter().any(|event| matches!(event, Event::BoardChanged(_)));
         if !is_known {
@@ -270,7 +270,7 @@ impl Desk {
         }
     }
 
-    /// Hears that somebody has set the clock.
+    /// Queues the news that the clock was set.
     pub(super) fn clock_set(&mut self) {
         self.clock_was_set = true;
     }
@@ -282,30 +282,30 @@ impl Desk {
         self.events.push_back(Event::Stop(mode, reply));
     }
 
-    /// Gives it other settings.
+    /// Changes its configuration.
     pub(super) fn reload(&mut self, config: Arc<Config>) {
         self.config = config;
         self.events.push_back(Event::Reload);
     }
 
-    /// Whether nothing happens any more until the host, the clock or somebody does something.
+    /// True if nothing happens before the host, the clock or a person acts.
     pub(super) fn is_quiet(&self, on: &Ground<'_>) -> bool {
         self.moves(on).is_empty()
     }
 
-    /// Whether it has anything to do with a task, or has still to hear of that.
+    /// True if it handles a task, or has reports about it.
     pub(super) fn handles(&self, task: &TaskId) -> bool {
         self.lives.iter().any(|life| life.key.task == *task)
             || self.reports.iter().any(|(key, _)| key.task == *task)
     }
 
-    /// How many other tasks it has something to do with.
+    /// Returns the number of other tasks that it handles.
     pub(super) fn others(&self, task: &TaskId) -> usize {
         let lives = self.lives.iter().map(|life| &life.key.task);
         lives.chain(self.reports.iter().map(|(key, _)| &key.task)).filter(|other| *other != task).count()
     }
 
-    /// When its timer goes off.
+    /// Returns the time of its timer.
     pub(super) fn armed(&self) -> Option<Timestamp> {
         self.timer
     }

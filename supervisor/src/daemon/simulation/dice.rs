@@ -1,4 +1,4 @@
-//! Chance of a simulation: one seed, one sequence, whatever release of a library is used.
+//! Random numbers of a simulation: one seed gives one sequence, independent of library releases.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use std::cell::Cell;
 pub(super) struct Dice(u64);
 
 thread_local! {
-    /// What the dispatcher draws for its pauses: it knows a function and no generator.
+    /// State of [`chance`]. The dispatcher takes a plain function, so the state cannot be passed to it.
     static CHANCE: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -20,7 +20,7 @@ fn mixed(state: u64) -> u64 {
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number from 0 to 1 of the sequence of this thread.
+/// Returns a number from 0 to 1 of this thread's sequence.
 pub(super) fn chance() -> f64 {
     CHANCE.with(|state| {
         state.set(state.get().wrapping_add(STEP));
@@ -29,7 +29,7 @@ pub(super) fn chance() -> f64 {
 }
 
 impl Dice {
-    /// Starts the sequences of a seed, that of [`chance`] on this thread as well.
+    /// Starts the sequences of a seed, including the one of [`chance`] on this thread.
     pub(super) fn new(seed: u64) -> Self {
         CHANCE.set(seed);
         Dice(mixed(seed.wrapping_add(STEP)))
@@ -40,12 +40,12 @@ impl Dice {
         mixed(self.0)
     }
 
-    /// A number below another one, which is not 0.
+    /// Returns a number below `bound`, or 0 for a bound of 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.draw() % u64::try_from(bound.max(1)).unwrap_or(1)).unwrap_or_default()
     }
 
-    /// True once in this many times.
+    /// Returns true once in this many times on average.
     pub(super) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

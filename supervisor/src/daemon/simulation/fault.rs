@@ -1,36 +1,35 @@
-//! A fault that a run of the simulator finds, with all that is needed to see it again.
+//! A fault found by the simulator, with all that is needed to reproduce it.
 
 use std::collections::VecDeque;
 
-/// How many of the last steps are shown.
+/// Number of last steps shown.
 const SHOWN: usize = 30;
 
-/// Something that must never be.
+/// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// Which invariant does not hold.
     pub(super) broken: Invariant,
     pub(super) seen: String,
 }
 
-/// What always holds.
+/// Rules that always hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Invariant {
-    /// What was acknowledged is there, also after a crash.
+    /// Acknowledged facts survive, also a crash.
     NothingLost,
-    /// No task has two workers, and no run ends twice or with the end of another one.
+    /// No task has two workers. No run ends twice, or with the end of another one.
     NothingTwice,
     /// A run ends on the board when nothing of it is left, or a person decides it.
     ClaimsByProof,
-    /// A write from a run that is over changes nothing.
+    /// A write from an ended run changes nothing.
     FencedByRun,
-    /// The log leads to the board, and the file is whole.
+    /// Replaying the log yields the board, and the file is intact.
     ReplayEqual,
-    /// A task that waits says what for, and that is so.
+    /// A waiting task has a reason, which is true.
     TrueWhy,
-    /// What can start starts, and what has an end ends.
+    /// Tasks that can start do so, and runs that can end do so.
     NoStarvation,
-    /// Nothing panics, and nothing fails but for a fault that was injected.
+    /// Nothing panics, and nothing fails without an injected fault.
     NoSurprise,
 }
 
@@ -44,7 +43,7 @@ impl Fault {
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     lines: VecDeque<String>,
-    /// How many steps there were.
+    /// Number of steps so far.
     pub(super) steps: u64,
 }
 

@@ -1,27 +1,28 @@
-//! What may go wrong in a simulated world. A failing history is tried again without one kind after the other, to name what it needs.
+//! Kinds of faults in a simulated world. A failing history is repeated without one kind after the other, to find those
+//! that it needs.
 
 use std::collections::BTreeSet;
 
-/// A kind of trouble.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Hazard {
     /// Daemons die.
     Deaths,
-    /// Hosts go down.
+    /// Hosts reboot.
     Reboots,
     /// Daemons are asked to stop.
     Stops,
     FullDisk,
-    /// Somebody sets the clock.
+    /// The clock is set.
     Clock,
-    /// Other settings are read.
+    /// The configuration changes.
     Settings,
     /// Shims and workers are killed, and run directories vanish.
     Kills,
     FailedStarts,
     /// Workers write.
     Workers,
-    /// Shims cannot be asked to stop.
+    /// Requests to stop do not reach shims.
     LostRequests,
 }
 
@@ -40,10 +41,10 @@ impl Hazard {
     ];
 }
 
-/// The kinds of trouble that there are in a world.
+/// Kinds of faults in a world.
 pub(super) type Hazards = BTreeSet<Hazard>;
 
-/// All of them.
+/// Returns all kinds.
 pub(super) fn all() -> Hazards {
     Hazard::ALL.into()
 }

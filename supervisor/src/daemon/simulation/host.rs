@@ -1,4 +1,4 @@
-//! The host of a simulation: shims, workers and run directories, which outlive every daemon.
+//! Host of a simulation: shims, workers and run directories, which outlive every daemon.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::hazard::{Hazard, Hazards};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShimLife {
-    /// There is none yet.
+    /// Not started yet.
     None,
-    /// It was started, and has not come to its lock.
+    /// Started, and has not taken its lock yet.
     Coming,
     Locked,
-    /// It has said who it is.
+    /// Has written its pid record.
     Named,
-    /// It has ended after its run.
+    /// Ended after its run.
     Finished,
-    /// It has ended in another way.
+    /// Ended in another way.
     Killed,
 }
 
-/// The life of a worker and of all that it started.
+/// State of a worker and of all that it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerLife {
     None,
@@ -31,54 +31,54 @@ pub(super) enum WorkerLife {
     Gone,
 }
 
-/// The directory of a run.
+/// Directory of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
     pub(super) is_revoked: bool,
-    /// The boot in which its shim has said who it is.
+    /// Boot in which its shim wrote the pid record.
     pub(super) named: Option<String>,
     pub(super) is_damaged: bool,
     pub(super) has_started: bool,
     pub(super) exit: Option<ExitRecord>,
 }
 
-/// One run, as the host has it.
+/// A run on the host.
 #[derive(Clone, Debug)]
 pub(super) struct HostRun {
     pub(super) run: RunId,
     pub(super) task: TaskId,
     pub(super) shim: ShimLife,
     pub(super) worker: WorkerLife,
-    /// None where somebody, or the daemon, has removed it.
+    /// Its directory; none once it was removed.
     pub(super) records: Option<Records>,
-    /// Whether all that it starts stays in its cgroup.
+    /// True if all that it starts stays in its cgroup.
     pub(super) has_cgroup: bool,
-    /// Whether its processes carry its mark.
+    /// True if its processes carry its mark.
     pub(super) is_marked: bool,
     stop: Option<StopReason>,
-    /// The code with which its worker exits, if it exits by itself.
+    /// Exit code of its worker, if it exits by itself.
     pub(super) code: i32,
 }
 
 impl HostRun {
-    /// Whether its lock is owned.
+    /// True if its lock is held.
     pub(super) fn is_locked(&self) -> bool {
         matches!(self.shim, ShimLife::Locked | ShimLife::Named)
     }
 
-    /// Whether anything of it runs, or will without anybody's doing.
+    /// True if any of its processes lives, or will be started without further action.
     pub(super) fn is_alive(&self) -> bool {
         let comes = self.shim == ShimLife::Coming
             && self.records.as_ref().is_some_and(|records| !records.is_revoked && records.exit.is_none());
         comes || self.is_locked() || self.worker == WorkerLife::Alive
     }
 
-    /// Whether its shim was asked to end it.
+    /// True if its shim was asked to end it.
     pub(super) fn is_asked(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// The process by which it is watched.
+    /// Returns the pid by which it is watched.
     pub(super) fn pid(&self) -> i32 {
         i32::try_from(self.run.get()).unwrap_or(i32::MAX).saturating_add(1000)
     }
@@ -87,7 +87,7 @@ impl HostRun {
 #[derive(Debug, Default)]
 pub(super) struct Host {
     runs: BTreeMap<RunId, HostRun>,
-    /// A second worker of a run, which must not be.
+    /// Runs with a second worker, which must not happen.
     pub(super) doubles: Vec<RunId>,
     boots: u32,
 }
@@ -122,7 +122,7 @@ impl Host {
             stop: None,
             code: match dice.below(12) {
                 0..8 => 0,
-                // What tells of a limit of its service.
+                // The code for a limit of the service.
                 8 => 75,
                 _ => i32::try_from(run.id.get() % 60).unwrap_or(1) + 1,
             },
@@ -137,14 +137,14 @@ impl Host {
         }
     }
 
-    /// Asks the shim of a run to end it. What nobody reads has no effect.
+    /// Asks the shim of a run to end it. An unread request has no effect.
     pub(super) fn stop(&mut self, run: RunId, request: &StopRequest) {
         if let Some(run) = self.runs.get_mut(&run) {
             run.stop = Some(request.reason);
         }
     }
 
-    /// Takes the directory of a run away, as the daemon does that has recorded its end.
+    /// Removes the directory of a run, like a daemon that has recorded its end.
     pub(super) fn remove(&mut self, run: RunId) {
         if let Some(run) = self.runs.get_mut(&run) {
             run.records = None;
@@ -156,7 +156,7 @@ impl Host {
         self.runs.retain(|_, run| run.is_alive() || run.records.is_some() || run.shim == ShimLife::Coming);
     }
 
-    /// Ends every process, as a host does that goes down. Directories stay.
+    /// Ends every process, like a reboot. Directories stay.
     pub(super) fn reboot(&mut self, clock: &ManualClock) {
         self.boots += 1;
         clock.reboot(&format!("boot-{}", self.boots + 1));
@@ -171,7 +171,7 @@ impl Host {
         self.doubles.clear();
     }
 
-    /// The runs in which something can happen by itself.
+    /// Returns the runs that can advance by themselves.
     pub(super) fn movable(&self) -> Vec<RunId> {
         let moves = |run: &&HostRun| {
             !matches!(run.shim, ShimLife::None | ShimLife::Finished | ShimLife::Killed)
@@ -180,7 +180,7 @@ impl Host {
         self.runs.values().filter(moves).map(|run| run.run).collect()
     }
 
-    /// Has a run go one step on. Where nothing can go wrong, what works or has survived comes to its end.
+    /// Advances a run by one step. Without hazards, workers and survivors come to their end.
     pub(super) fn advance(
         &mut self,
         id: RunId,
@@ -244,7 +244,7 @@ impl Host {
 }
 
 impl HostRun {
-    /// Something bad happens to it.
+    /// Applies a random fault to it.
     fn suffer(&mut self, dice: &mut Dice, said: &mut String) {
         let what = match dice.below(6) {
             0..3 if self.shim != ShimLife::Finished && self.shim != ShimLife::None => {
@@ -258,7 +258,7 @@ impl HostRun {
                 self.worker = if self.worker == WorkerLife::Alive { WorkerLife::Gone } else { self.worker };
                 "its worker is killed"
             }
-            // What can be found by nothing is not taken away: nobody could say anything of such a run.
+            // A run without cgroup and mark keeps its directory, because nothing else could tell of it.
             4 if self.has_cgroup || self.is_marked => {
                 self.records = None;
                 "its directory is taken away"
@@ -276,7 +276,7 @@ impl HostRun {
 
     fn begin(&mut self, dice: &mut Dice, now_us: u64, hazards: &Hazards) -> &'static str {
         if self.records.is_none() {
-            // confine finds no spec, and the shim no place for its records.
+            // confine finds no spec, and the shim has no place for its records.
             self.shim = ShimLife::Killed;
             return "its shim finds no directory";
         }
@@ -304,7 +304,7 @@ impl HostRun {
         "its worker begins"
     }
 
-    /// Its shim has seen that nothing is left, and says how it ended.
+    /// Records the end, once the shim has seen that nothing is left.
     fn record(&mut self, now_us: u64) {
         self.shim = ShimLife::Finished;
         let code = self.code;

@@ -1,10 +1,10 @@
-//! What the people and workers of a simulation were told, and so may rely on.
+//! Replies to the people and workers of a simulation, on which they may rely.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{Outcome, Profile, Request, RunId, TaskId, Tenant, VerdictKind};
 
-/// How many runs are remembered that are over: their workers go on writing.
+/// Number of ended runs that are remembered, because their workers go on writing.
 const PAST: usize = 24;
 
 /// A task whose creation was acknowledged.
@@ -23,7 +23,7 @@ pub(super) struct Speaker {
     pub(super) tenant: Option<Tenant>,
 }
 
-/// A comment whose reply was lost: it is sent again until somebody gets the reply.
+/// A comment whose reply was lost. It is sent again until a reply arrives.
 #[derive(Clone, Debug)]
 pub(super) struct Unanswered {
     pub(super) task: TaskId,
@@ -31,32 +31,32 @@ pub(super) struct Unanswered {
     pub(super) request: Request,
 }
 
-/// Everything that was acknowledged.
+/// All acknowledged facts.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) tasks: BTreeMap<TaskId, Told>,
-    /// Tasks whose deletion was asked for, whether or not anybody got the reply.
+    /// Tasks whose deletion was requested, with or without a reply.
     pub(super) deleted: BTreeSet<TaskId>,
-    /// The last verdict on each open run.
+    /// Last verdict on each open run.
     pub(super) verdicts: BTreeMap<RunId, VerdictKind>,
-    /// The open runs when that was looked at last.
+    /// Open runs at the last check.
     pub(super) open: BTreeMap<RunId, TaskId>,
-    /// How runs have ended that are not long over.
+    /// Outcomes of runs that ended recently.
     pub(super) ended: BTreeMap<RunId, Outcome>,
-    /// Workers of open runs, and of some that are over.
+    /// Workers of open runs, and of some ended ones.
     pub(super) speakers: Vec<Speaker>,
     /// Runs that a person has freed without a proof.
     pub(super) freed: BTreeSet<RunId>,
     pub(super) unanswered: Option<Unanswered>,
-    /// What workers have written after the end of their run, where that was accepted.
+    /// Accepted writes of workers after the end of their run.
     pub(super) late: Vec<String>,
-    /// Exits that were taken twice.
+    /// Exits that were accepted twice.
     pub(super) twice: Vec<String>,
     serial: u64,
 }
 
 impl Ledger {
-    /// A number that nobody has had.
+    /// Returns a unique number.
     pub(super) fn number(&mut self) -> u64 {
         self.serial += 1;
         self.serial
@@ -74,7 +74,7 @@ impl Ledger {
         self.speakers.push(speaker);
     }
 
-    /// Forgets what nobody will ask for again.
+    /// Forgets a deleted task.
     pub(super) fn forget(&mut self, task: &TaskId) {
         self.tasks.remove(task);
         self.speakers.retain(|speaker| speaker.task != *task);

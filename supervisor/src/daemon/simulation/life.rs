@@ -1,4 +1,5 @@
-//! The life of one run in a simulated daemon: the steps of `run_task`, one at a time, with the real judgements between them.
+//! Life of one run in a simulated daemon: the steps of `run_task`, one at a time, with the real judgements between
+//! them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,10 +29,10 @@ use crate::failure::Failure;
 use crate::host::watch::Watched;
 use crate::roster::Roster;
 
-/// Where scratch workspaces are.
+/// Directory of scratch workspaces.
 const SCRATCH: &str = "/simulated/workspaces";
 
-/// What every run of a daemon shares.
+/// State shared by every run of a daemon.
 pub(super) struct Ground<'a> {
     pub(super) bench: &'a mut Bench,
     pub(super) host: &'a mut Host,
@@ -42,10 +43,10 @@ pub(super) struct Ground<'a> {
     pub(super) config: Arc<Config>,
 }
 
-/// What is made once: a lane cannot be had without files, nor a process without a host.
+/// Objects made once: a lane cannot be made without files, nor a process without a host.
 pub(super) struct Fixtures {
     pub(super) roster: Arc<Roster>,
-    /// Which profiles share an account: no setting of a simulation changes it.
+    /// Profiles that share an account, which no simulated configuration changes.
     pub(super) accounts: kernel::Accounts,
     pub(super) silent: RunDir,
     pub(super) process: Arc<Watched>,
@@ -56,7 +57,7 @@ enum Stage {
     Claim(Box<Attempt>),
     Prepare,
     Spawn,
-    /// The shim is watched. A daemon that took the run over has to find it first.
+    /// The shim is watched. A daemon that adopted the run has to find it first.
     Watch {
         is_child: bool,
     },
@@ -86,23 +87,23 @@ pub(super) struct Life {
     shown: Option<EventId>,
 }
 
-/// A run that was freed by a person's word alone.
+/// Runs that were freed by a person's decision alone.
 pub(super) type Freed = BTreeSet<RunId>;
 
 impl Life {
-    /// The life of a run that is to be claimed.
+    /// Makes the life of a run that is to be claimed.
     pub(super) fn starting(key: TaskKey, attempt: Attempt, cancel: CancellationToken) -> Self {
         let terms = attempt.terms.clone();
         Life { cancel, ..Self::of(key, terms, Stage::Claim(Box::new(attempt))) }
     }
 
-    /// The life of a run that an earlier daemon started.
+    /// Makes the life of a run that an earlier daemon started.
     pub(super) fn adopted(key: TaskKey, run: Run, needs: Option<Needs>) -> Self {
         let terms = Terms { needs, charge: Charge::Environment };
         Life { run: Some(run), ..Self::of(key, terms, Stage::Watch { is_child: false }) }
     }
 
-    /// The same where the daemon takes every run of an earlier one for over: a planted fault.
+    /// Treats every run of an earlier daemon as over: a planted fault.
     pub(super) fn forgotten(self) -> Self {
         Life { stage: Stage::End(Box::new(Ending::new(EndCause::NeverStarted))), ..self }
     }
@@ -126,7 +127,7 @@ impl Life {
         matches!(self.stage, Stage::Over)
     }
 
-    /// Whether its start may still be given up.
+    /// True if its start may still be given up.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.stage, Stage::Claim(_) | Stage::Prepare | Stage::Spawn)
     }
@@ -135,7 +136,7 @@ impl Life {
         self.run.as_ref().map(|run| run.id)
     }
 
-    /// Whether it has something to do now.
+    /// True if it has something to do now.
     pub(super) fn can_go_on(&self, bench: &Bench, host: &Host) -> bool {
         let Some(run) = &self.run else { return !self.is_over() };
         match &self.stage {
@@ -170,7 +171,7 @@ impl Life {
         watch.is_some() && !self.run().is_some_and(is_alive)
     }
 
-    /// Goes one step on. Returns what it did, and what the owner loop hears of that.
+    /// Makes one step. Returns its description, and the reports to the owner loop.
     pub(super) fn advance(&mut self, on: &mut Ground<'_>, freed: &mut Freed) -> (&'static str, Vec<Report>) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Claim(attempt) => self.claim(&attempt, on),
@@ -269,7 +270,7 @@ impl Life {
             process: Arc::clone(&on.fixtures.process),
             deadline_us: None,
             cgroup: None,
-            // By this a request to end a run finds it on the host.
+            // Encodes the run's number, by which a request to end it finds it on the host.
             workspace_path: Some(run.to_string().into()),
         })
     }
@@ -380,7 +381,7 @@ impl Life {
         }
     }
 
-    /// The exit of another run, where that fault is planted.
+    /// Returns the exit of another run, if that fault is planted.
     fn of_another(id: RunId, on: &Ground<'_>) -> Option<ExitRecord> {
         if on.plant != Some(Plant::ExitOfAnotherAttempt) {
             return None;

@@ -1,22 +1,22 @@
-//! A deterministic simulation of a daemon's life, for tests: a real board, the real dispatcher and the real table of proofs, on a
-//! simulated host, clock and disk.
+//! Deterministic simulation of a daemon's life, for tests: a real board, the real dispatcher and the real table of
+//! proofs, on a simulated host, clock and disk.
 //!
 //! ```text
 //!   dice      one seed, one sequence
 //!   bench     the real board in a file in memory: its disk fills, its writer dies
 //!   host      shims, workers, run directories; they outlive every daemon
-//!   traces    what a daemon sees of a run, for `run/settle.rs`
+//!   traces    the traces of a run as a daemon sees them, for `run/settle.rs`
 //!   life      the steps of a run in a daemon, one at a time
 //!   desk      a daemon: the real dispatcher, with its queues, timer and errands
-//!   people    what persons do, at any time; workers  what workers write, at any time
-//!   ledger    what was acknowledged
-//!   checks    the invariants after each step; truth  of each `why`; calm  that everything finishes
+//!   people    actions of people, at any time; workers  writes of workers, at any time
+//!   ledger    acknowledged facts
+//!   checks    the invariants after each step; truth  each `why` is true; calm  everything finishes
 //!   world     all of these, one step after the other
-//!   hazard    what may go wrong
-//!   plant     faults that are planted, to see that they are found
+//!   hazard    kinds of injected faults
+//!   plant     planted faults, to test that they are found
 //! ```
 //!
-//! `CONTRIBUTING.md` says how to run it, and decision 133 why it stands here.
+//! See `CONTRIBUTING.md` for running it, and decision 133 for its place in this directory.
 
 mod bench;
 mod calm;

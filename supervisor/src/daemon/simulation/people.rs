@@ -1,4 +1,4 @@
-//! The people of a simulation, who do anything that the board lets them, at any time.
+//! People of a simulation, who do anything that the board permits, at any time.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::dice::Dice;
 use super::ledger::{Ledger, Told, Unanswered};
 use super::plant::Plant;
 
-/// More tasks are not kept on the board.
+/// Limit on the tasks of the board.
 const TASKS: usize = 20;
-/// Who works: two lanes, one that reviews, and one that there is not.
+/// Assignees: two lanes, a reviewer, and an unknown name.
 pub(super) const PROFILES: [&str; 4] = ["alpha", "beta", "gamma", "stranger"];
 const TENANTS: [Option<&str>; 3] = [None, Some("acme"), Some("zeta")];
 
@@ -24,7 +24,7 @@ fn profile(dice: &mut Dice) -> Profile {
     PROFILES[dice.below(known)].parse().unwrap()
 }
 
-/// Does one thing. Returns it in words.
+/// Does one thing. Returns its description.
 pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant: Option<Plant>) -> String {
     if ledger.unanswered.is_some() {
         return repeat(bench, ledger);
@@ -51,7 +51,7 @@ pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant
     }
 }
 
-/// What people do with one task.
+/// Actions of people on one task.
 const WORDS: [&str; 28] = [
     "prioritize",
     "retitle",
@@ -196,7 +196,7 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
     repeat(bench, ledger)
 }
 
-/// Sends a comment, or sends it again, as the same request.
+/// Sends a comment, or repeats it as the same request.
 fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
     let Some(Unanswered { task, text, request }) = ledger.unanswered.clone() else { return String::new() };
     let (id, said) = (task.clone(), text.clone());
@@ -211,7 +211,7 @@ fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
             }
             ledger.unanswered = None;
         }
-        // Nobody knows whether it was written.
+        // Unknown whether it was written.
         Err(Error::Storage { .. } | Error::Writer { .. }) => {}
         Err(_) => ledger.unanswered = None,
     }
@@ -233,7 +233,7 @@ fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> Str
     told(&said, &done)
 }
 
-/// Archives a task, and deletes it when it is archived.
+/// Archives a task, or deletes an archived one.
 fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let Some(id) = ledger.task(dice.below(TASKS)) else { return String::new() };
     ledger.deleted.insert(id.clone());
@@ -251,7 +251,7 @@ fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     told(&format!("clear {id}"), &done)
 }
 
-/// Lets everything go on that waits for a person who holds it back, and takes back what nobody can judge.
+/// Releases all holds, and reclaims runs that cannot be judged.
 pub(super) fn make_way(bench: &mut Bench) -> Result<(), Error> {
     bench.call(|board| {
         let person = Actor::person("alice");

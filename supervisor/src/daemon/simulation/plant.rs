@@ -1,25 +1,25 @@
-//! Faults that are planted to see that the simulator finds them.
+//! Faults that are planted to test that the simulator finds them.
 
 use super::fault::Invariant;
 
-/// A fault in what stands around the rules: the rules themselves are the production's.
+/// A fault in the simulated surroundings; the rules are the real ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plant {
-    /// A claim is released though nobody knows whether its worker is gone.
+    /// A claim is released while its worker may live.
     ReleaseWithoutProof,
-    /// A daemon that starts takes living runs for dead ones.
+    /// A starting daemon treats live runs as dead.
     ForgetTheLiving,
     /// Two workers are started for one run.
     StartTwice,
-    /// A comment is acknowledged that was not written.
+    /// A comment is acknowledged without being written.
     DropAcknowledged,
-    /// After a crash an older state of the board is used.
+    /// After a crash, an older state of the board is used.
     GoBack,
-    /// The exit of an earlier attempt is read as that of a later one.
+    /// The exit of an earlier attempt is read for a later one.
     ExitOfAnotherAttempt,
-    /// A worker whose run is over writes with a person's right.
+    /// A worker whose run is over writes with a person's rights.
     WriteAfterTheEnd,
-    /// A task says that it waits for a slot.
+    /// A task falsely claims to wait for a slot.
     LieAboutWhy,
     /// The owner loop misses some commits.
     LoseCommits,

@@ -1,4 +1,4 @@
-//! Runs of the simulator: a time of random seeds, one seed that is named, and the faults that are planted.
+//! Runs of the simulator: random seeds for some time, one given seed, and planted faults.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::host::watch::Watched;
 use crate::paths::RootChoice;
 use crate::roster::Roster;
 
-/// The steps of one world. A longer one has more rows to check and finds no more.
+/// Number of steps of one world. A longer one has more rows to check, and finds no more.
 const STEPS: u64 = 12_000;
-/// How long random seeds are tried where nobody says it.
+/// Default time for random seeds, in seconds.
 const SECONDS: u64 = 10;
-/// The most steps in which a planted fault has to be found. Most seeds show it within one world of 3500 steps; one that needs a rare
-/// accident has some thirty seeds to meet it, so that a change that makes each seed another history hides none.
+/// Number of steps in which a planted fault must be found. Most seeds show it within one world of 3500 steps. A fault
+/// that needs a rare accident gets some thirty seeds, so that a change of all histories does not hide it.
 const PLANTED: u64 = 100_000;
 
-/// What is made once for all worlds of a test, with the directory that it is in.
+/// Objects made once for all worlds of a test, with their directory.
 struct Bed {
     fixtures: Arc<Fixtures>,
     _directory: tempfile::TempDir,
@@ -53,7 +53,7 @@ impl Bed {
         Bed { fixtures, _directory: directory, _runtime: runtime }
     }
 
-    /// Runs a world for this many steps at most. Returns how far it came, and the fault that ended it.
+    /// Runs a world for at most this many steps. Returns the world, and the fault that ended it.
     fn run(
         &self,
         seed: u64,
@@ -71,7 +71,7 @@ impl Bed {
     }
 }
 
-/// What of all that can go wrong a history needs to come to the same fault, which is not what it needs alone.
+/// Returns the hazards that a history needs for the same fault.
 fn needed(bed: &Bed, seed: u64, steps: u64, broken: Invariant) -> Hazards {
     let mut left = hazard::all();
     for hazard in Hazard::ALL {
@@ -85,7 +85,7 @@ fn needed(bed: &Bed, seed: u64, steps: u64, broken: Invariant) -> Hazards {
     left
 }
 
-/// Takes a panic for the fault that it is.
+/// Runs a step, and turns a panic into a fault.
 fn guarded(step: impl FnOnce() -> Result<(), Fault>) -> Option<Fault> {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(done) => done.err(),
@@ -102,7 +102,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// What is shown of a fault: enough to see it again.
+/// Describes a fault, with the command that reproduces it.
 fn shown(bed: &Bed, seed: u64, (world, fault): (&World, &Fault)) -> String {
     let steps = world.trail.steps;
     let needed = needed(bed, seed, steps, fault.broken);
@@ -114,7 +114,7 @@ fn shown(bed: &Bed, seed: u64, (world, fault): (&World, &Fault)) -> String {
     )
 }
 
-/// What this process has had of a processor.
+/// Returns the CPU time of this process, in seconds.
 fn processor_seconds() -> f64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let nanoseconds = i32::try_from(spent.tv_nsec).unwrap_or_default();
@@ -161,7 +161,7 @@ fn a_seed_is_one_history() {
     assert_eq!(one, two);
 }
 
-/// Tries seeds until the fault that is planted is found.
+/// Tries seeds until the planted fault is found.
 fn find(bed: &Bed, plant: Plant) -> Option<(u64, u64, Fault)> {
     let mut left = PLANTED;
     for seed in 1.. {

@@ -1,4 +1,4 @@
-//! The traces of a run on a simulated host, for the same table of proofs that judges a real one.
+//! Traces of a run on a simulated host, for the table of proofs that judges real ones.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,18 +11,18 @@ use crate::daemon::run::remains::Remains;
 use crate::daemon::run::settle::{Directory, Marked, Traces};
 use crate::lanes::{EndingRules, read_ending};
 
-/// What a daemon sees of one run.
+/// Traces of one run, as a daemon sees them.
 pub(super) struct HostTraces<'a> {
     pub(super) host: &'a mut Host,
     pub(super) run: RunId,
     pub(super) clock: &'a ManualClock,
-    /// A directory in which there is no output.
+    /// A directory without output.
     pub(super) silent: &'a RunDir,
-    /// The record to read, where it is not its own: a planted fault.
+    /// Record to read instead of the run's own: a planted fault.
     pub(super) instead: Option<ExitRecord>,
 }
 
-/// The cgroup of a run.
+/// Returns the cgroup of a run.
 pub(super) fn group_of(run: RunId) -> PathBuf {
     format!("/simulated/cgroup/{run}").into()
 }
@@ -32,7 +32,7 @@ impl HostTraces<'_> {
         self.host.get(self.run)
     }
 
-    /// Ends what is in its cgroup, or carries its mark.
+    /// Ends the processes in its cgroup, or with its mark.
     pub(super) fn kill(&mut self) {
         if let Some(run) = self.host.get_mut(self.run).filter(|run| run.worker == WorkerLife::Alive) {
             run.worker = WorkerLife::Gone;

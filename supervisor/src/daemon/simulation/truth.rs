@@ -1,4 +1,4 @@
-//! Whether what a task is said to wait for is so: the production's answer, compared with what the simulator knows.
+//! Checks that the reason why a task waits is true: compares the real answer with the state of the simulation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +15,14 @@ use crate::daemon::owner::event::Event;
 use crate::daemon::owner::why::{Performer, left_open, merged};
 use crate::daemon::run::key::TaskKey;
 
-/// Checks every task. Where nothing is under way, nothing may be said to be under way. Returns when the first of what is waited for is
-/// over, where that has a time.
+/// Checks every task. An idle daemon must not report work in progress. Returns the earliest end of a timed wait.
 pub(super) fn of_all(
     desk: &mut Desk,
     tasks: &[Task],
     on: &mut Ground<'_>,
 ) -> Result<Option<Timestamp>, Fault> {
     let mut over: Option<Timestamp> = None;
-    // Where the board cannot be written, the daemon waits before it looks again, also for what is due.
+    // If the board cannot be written, the daemon waits before the next read, also of due tasks.
     let is_quiet = desk.is_quiet(on) && desk.snapshot(on).paused.is_none();
     for task in told(desk, tasks, on) {
         let found = match &task.why {
@@ -45,12 +44,12 @@ pub(super) fn of_all(
     Ok(over)
 }
 
-/// What may be silent: it runs, or is over.
+/// True if a task needs no reason: it runs, or is over.
 fn silent(status: Status) -> bool {
     matches!(status, Status::Running | Status::Done | Status::Archived)
 }
 
-/// Tasks with what they wait for, as every surface shows it.
+/// Returns tasks with their reasons to wait, as users see them.
 pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<Task> {
     let (roster, config) = (&*on.fixtures.roster, Arc::clone(&on.config));
     let config = &*config;
@@ -99,7 +98,7 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
     let says = |is_so: bool, not: &str| if is_so { Ok(()) } else { Err(not.to_owned()) };
     let waits = matches!(status, Status::Ready | Status::Review);
     let others = || desk.others(&task.id);
-    // A wait that is over ends when the timer has been heard.
+    // An expired wait only ends once the timer's event was decided.
     let lasts = |until: Option<Timestamp>| !is_quiet || until.is_none_or(|until| until > now);
     match why.code {
         WaitingCode::Triage => says(status == Status::Triage, "it is not in triage"),

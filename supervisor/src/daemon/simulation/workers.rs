@@ -1,4 +1,4 @@
-//! The workers of a simulation: they report late, twice, for others, and after the end of their run.
+//! Workers of a simulation: they report late, twice, about others' tasks, and after the end of their run.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::host::{Host, WorkerLife};
 use super::ledger::{Ledger, Speaker, Told};
 use super::plant::Plant;
 
-/// What a write of a worker has come to.
+/// Result of a worker's write.
 enum Wrote {
     Verdict(VerdictKind),
     Task(TaskId, String),
@@ -34,7 +34,7 @@ const WORDS: [&str; 11] = [
     "requests changes",
 ];
 
-/// Has a worker do one thing: one that lives, or one whose run may be over for long.
+/// Lets a worker do one thing: a live one, or one whose run may have ended long ago.
 pub(super) fn act(
     (bench, host): (&mut Bench, &Host),
     ledger: &mut Ledger,
@@ -45,12 +45,12 @@ pub(super) fn act(
     let from = if dice.one_in(6) || alive.is_empty() { &ledger.speakers } else { &alive };
     let Some(speaker) = dice.pick(from).cloned() else { return "no worker is there".to_owned() };
     let word = *dice.pick(&WORDS).unwrap_or(&"beats");
-    // Some speak about the task of another one.
+    // Some write about another worker's task.
     let about = if dice.one_in(10) { ledger.task(dice.below(20)) } else { None };
     speak(bench, ledger, (&speaker, about.unwrap_or_else(|| speaker.task.clone())), word, plant)
 }
 
-/// Has a living worker come to a good end, where it has not said so yet.
+/// Lets a live worker complete its task, unless it has done so.
 pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> String {
     let Some(speaker) = ledger.speakers.iter().find(|one| one.run == run).cloned() else {
         return String::new();
@@ -59,7 +59,7 @@ pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> St
     speak(bench, ledger, (&speaker, task), word, None)
 }
 
-/// The exit of a run that is over comes once more. It changes nothing.
+/// Repeats the exit of an ended run, which must change nothing.
 pub(super) fn exit_again(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let over: Vec<RunId> = ledger.ended.keys().copied().collect();
     let Some(run) = dice.pick(&over).copied() else { return "no run is over".to_owned() };

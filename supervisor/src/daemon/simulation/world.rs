@@ -1,4 +1,4 @@
-//! A world of a seed: a board, a host, people and workers, and one daemon after the other.
+//! World of a seed: a board, a host, people and workers, and one daemon after the other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::{people, truth, workers};
 use crate::config::Config;
 use crate::daemon::owner::stopping::StopMode;
 
-/// How often everything that was ever acknowledged is checked, and the file.
+/// Interval between full checks of all acknowledged facts and the file, in steps.
 const THOROUGHLY: u64 = 500;
-/// How often fault injection stops until everything has finished.
+/// Interval between calm periods, in steps. In a calm period, fault injection stops until everything has finished.
 const CALM: u64 = 3000;
 
 pub(super) struct World {
@@ -34,23 +34,23 @@ pub(super) struct World {
     config: Arc<Config>,
     fixtures: Arc<Fixtures>,
     plant: Option<Plant>,
-    /// What may go wrong now, and what may at other times.
+    /// Hazards in force now, and outside of calm periods.
     hazards: Hazards,
     at_other_times: Hazards,
-    /// Where the log has led, and the last event that was looked at.
+    /// Replay of the log so far, and the last checked event.
     replay: Replay,
     seen: EventId,
-    /// The tasks of the board, where it has not changed since they were read.
+    /// Tasks of the board, if it has not changed since they were read.
     tasks: Option<Vec<Task>>,
-    /// Whether the owner loop has decided anything since waits were looked at, whether nothing was under way then, and when the first of
-    /// them is over.
+    /// State of the last check of waits: decisions made since, whether the daemon was idle then, and the end of the
+    /// earliest timed wait.
     stirred: bool,
     was_quiet: bool,
     over: Option<Timestamp>,
     pub(super) trail: Trail,
 }
 
-/// Settings between which operators change.
+/// Returns one of the configurations between which operators change.
 fn settings(number: usize) -> Arc<Config> {
     let texts = [
         "[limits]\nmax_running = 3",
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Does one thing, and checks what must hold after it.
+    /// Does one thing, and checks the invariants.
     pub(super) fn step(&mut self) -> Result<(), Fault> {
         let said = self.anything();
         self.trail.step(&said);
@@ -101,13 +101,13 @@ impl World {
         Ok(())
     }
 
-    /// The last check.
+    /// Makes the last check.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         self.calm()?;
         checks::thoroughly(&self.bench, &self.ledger)
     }
 
-    /// Lets the daemon hear of what was done, or buries it, and checks what can have changed.
+    /// Informs the daemon of the changes, or buries it, and checks the changed parts.
     fn settle(&mut self) -> Result<(), Fault> {
         let finished = self.desk.as_ref().is_some_and(|desk| desk.has_finished);
         if self.bench.is_dead {
@@ -152,8 +152,8 @@ impl World {
         (self.desk.as_mut(), ground, &mut self.ledger)
     }
 
-    /// Checks what each task waits for, and in a moment in which nothing is under way that nothing could be. Where neither the owner
-    /// loop has decided anything nor the board has changed, all is as it was until the first wait is over.
+    /// Checks the reason of each waiting task, and that an idle daemon misses nothing. Skipped while neither the owner
+    /// loop has decided nor the board has changed, until the first wait is over.
     fn look_at_waits(&mut self) -> Result<(), Fault> {
         let is_over = self.over.is_some_and(|over| over <= self.bench.now());
         let is_known = self.tasks.is_some() && !self.stirred && !is_over;
@@ -180,7 +180,7 @@ impl World {
         Ok(())
     }
 
-    /// Does anything that anybody might do now.
+    /// Does something that could happen now.
     fn anything(&mut self) -> String {
         self.bench.clock.advance(Duration::from_micros(self.dice.draw() % 20_000));
         if self.desk.is_none() && self.dice.one_in(3) {
@@ -211,7 +211,7 @@ impl World {
         said
     }
 
-    /// Lets the daemon or the host do the next thing.
+    /// Lets the daemon or the host make its next move.
     fn go_on(&mut self) -> String {
         let (desk, mut on, ledger) = self.ground();
         let on_host = on.host.movable();
@@ -220,7 +220,7 @@ impl World {
         if let (Some(step), Some(desk)) = (moves.get(at), desk) {
             let runs = desk.lives.len();
             let said = desk.advance(*step, &mut on, &mut ledger.freed);
-            // Of the rest the owner loop hears by its next event.
+            // The owner loop learns of other moves by its next event.
             let has_changed = *step == Move::Decide || desk.lives.len() != runs;
             self.stirred |= has_changed;
             return said;
@@ -230,7 +230,7 @@ impl World {
         on.host.advance(*run, on.dice, &clock, on.hazards)
     }
 
-    /// Something happens that nobody wants.
+    /// Injects a fault.
     fn trouble(&mut self) -> String {
         let hazard = match self.dice.below(12) {
             0..4 => Hazard::Deaths,
@@ -300,7 +300,7 @@ impl World {
         format!("the clock is set by {} s", by / 1_000_000)
     }
 
-    /// Fault injection has stopped, and everything that can finish does.
+    /// Stops fault injection, and steps until all that can finish has done so.
     fn calm(&mut self) -> Result<(), Fault> {
         self.hazards = Hazards::new();
         self.bench.fill(0);

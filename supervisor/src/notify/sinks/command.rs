@@ -1,4 +1,5 @@
-//! A program of the operator's: the message as JSON on its standard input, confined by a policy, for a time, with little of its output kept.
+//! Sink: a program of the operator. It gets the message as JSON on standard input, is confined by a policy, has a time
+//! limit, and little of its output is kept.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,9 @@ use crate::notify::form;
 use crate::notify::trail::{Trail, Undelivered};
 use crate::program::{Flood, Prepared, Program};
 
-/// How much of its output is read.
+/// Limit on its output that is read, in bytes.
 const OUTPUT: usize = 4096;
-/// Whose users the programs of channels have: a number that no board has.
+/// Number that allocates the uids of channel programs; no board has it.
 const CHANNELS: u128 = 1;
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
@@ -62,7 +63,7 @@ async fn prepare<'a>(
     program.prepare(service).await
 }
 
-/// Runs it. Its exit code 0 says that it has taken the message.
+/// Runs the program. Exit code 0 accepts the message.
 async fn execute(sending: &Sending<'_>, prepared: Prepared<'_>) -> Result<(), Undelivered> {
     let body = form::of(sending.parcel).to_string();
     let ended = prepared.run(body.as_bytes()).await.map_err(|e| Undelivered::later(e.to_string()))?;

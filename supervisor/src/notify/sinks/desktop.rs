@@ -1,4 +1,5 @@
-//! The desktop: `notify-send`, which speaks to the session's D-Bus. The daemon has no client of D-Bus of its own for one message.
+//! Sink: the desktop, by `notify-send`, which uses the session's D-Bus. One kind of message does not justify a D-Bus
+//! client.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,9 +13,9 @@ use crate::notify::parcel::is_urgent;
 use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
 
-/// The program where the channel names none.
+/// Default program.
 const PROGRAM: &str = "/usr/bin/notify-send";
-/// Where the session of a user has its bus where no variable says it.
+/// Variable with the address of the session bus; without it, the bus is in the user's runtime directory.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
@@ -33,7 +34,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
         .arg(format!("--urgency={urgency}"))
         .arg("--")
         .arg(text::subject(sending.parcel))
-        // A body is markup (Desktop Notifications Specification, "Markup").
+        // The body is markup (Desktop Notifications Specification, "Markup").
         .arg(text::body(sending.parcel, text::LONGEST, escaped))
         .env_clear()
         .env(BUS, bus)

@@ -1,4 +1,4 @@
-//! Discord: a message of a bot to a channel or a thread. It mentions nobody, whatever it says, and its markup is escaped.
+//! Sink: Discord. A bot sends to a channel or a thread. Messages mention no one, and their markup is escaped.
 
 use hyper::header::AUTHORIZATION;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::notify::http::Post;
 use crate::notify::trail::{Trail, Undelivered};
 use crate::notify::wire::Wire;
 
-/// The longest value by which Discord knows a message that comes twice.
+/// Longest nonce by which Discord recognises a repeated message.
 const NONCE: usize = 25;
 
 pub(super) async fn say(
@@ -42,13 +42,13 @@ pub(super) async fn say(
     Ok(said["id"].as_str().map(str::to_owned))
 }
 
-/// The end of an id, which has the number of the message, and the beginning of the board's.
+/// Shortens an id to its number, after the beginning of the board's id.
 fn nonce(id: &str) -> String {
     let (board, number) = id.split_at_checked(36).unwrap_or((id, ""));
     board.chars().take(12).chain(number.chars()).take(NONCE).collect()
 }
 
-/// Markdown and mentions as plain characters.
+/// Escapes markdown and mentions.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

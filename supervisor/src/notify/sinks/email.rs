@@ -1,4 +1,5 @@
-//! Electronic mail over SMTP: `smtps://` speaks TLS from the beginning, `smtp://` after STARTTLS. In the clear it is sent to this host alone.
+//! Sink: e-mail over SMTP. `smtps://` uses TLS from the start, `smtp://` STARTTLS. Mail is unencrypted only to this
+//! host.
 
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
     let limit = sending.wire.channel.timeout.duration();
     let sent = match tokio::time::timeout(limit, transport.send(message)).await {
         Err(_) => Err(Undelivered::later(format!("no answer within {} s", limit.as_secs()))),
-        // A code of 5xx may be about the message or about the account; neither is mended by another try.
+        // A 5xx code concerns the message or the account; another try helps with neither.
         Ok(Err(e)) if e.is_permanent() => {
             Err(Undelivered::Refused(format!("the server refuses it: {}", plain(&e))))
         }

@@ -1,6 +1,6 @@
-//! The services that take messages: one file each.
+//! Services that accept messages, one file each.
 //!
-//! Those with chats say what was composed for a parcel, and what a person is answered, by the same request.
+//! Services with chats send deliveries and replies to people by the same request.
 
 mod command;
 mod desktop;
@@ -24,19 +24,19 @@ use crate::config::notify::Kind;
 use crate::plugins::Calls;
 use crate::service::Service;
 
-/// What is said in a chat.
+/// A message to a chat.
 pub(super) struct Spoken<'a> {
     pub(super) chat: &'a str,
     pub(super) thread: Option<&'a str>,
-    /// As the service needs it: [`escaped`].
+    /// Text, escaped for the service by [`escaped`].
     pub(super) text: String,
-    /// Whether it makes no sound.
+    /// True for a silent notification.
     pub(super) is_quiet: bool,
-    /// By which the service knows a message that comes twice.
+    /// Id by which the service recognises a repetition.
     pub(super) id: Option<String>,
 }
 
-/// Returns a text of others as plain characters of a kind of channel.
+/// Escapes another's text for a kind of channel.
 pub(super) fn escaped(kind: Kind, text: &str) -> String {
     match kind {
         Kind::Slack => slack::escaped(text),
@@ -52,7 +52,7 @@ pub(super) fn escaped(kind: Kind, text: &str) -> String {
     }
 }
 
-/// Says something in a chat of a service that has chats. Returns how the service names the message.
+/// Sends a message to a chat. Returns the service's id of the message.
 pub(super) async fn say(
     wire: &Wire<'_>,
     spoken: &Spoken<'_>,
@@ -76,17 +76,17 @@ pub(super) async fn say(
 pub(super) struct Sending<'a> {
     pub(super) wire: Wire<'a>,
     pub(super) parcel: &'a Parcel,
-    /// What the calls of plugins need.
+    /// State for calls of plugins.
     pub(super) boards: &'a Arc<Service>,
     pub(super) calls: &'a Calls,
 }
 
 impl Sending<'_> {
-    /// Sends it, and keeps each step. Returns the id by which a reply names the message, over what can be replied to.
+    /// Sends the message, and records each step. Returns its id for replies, if the channel can receive them.
     pub(super) async fn send(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
         let sent = match self.wire.channel.kind {
             Kind::Slack | Kind::Discord | Kind::Telegram => return self.speak(trail).await,
-            // What is posted back names the message by the id that it had.
+            // A posted reply names the message by its id.
             Kind::Webhook => {
                 return webhook::send(self, trail).await.map(|()| Some(self.parcel.id.clone()));
             }
@@ -112,7 +112,7 @@ impl Sending<'_> {
         say(&self.wire, &spoken, trail).await
     }
 
-    /// Where it goes: the chat of the subscription, or the channel's own.
+    /// Returns the recipient: the subscription's chat, or the channel's default.
     fn need_chat(&self, trail: &mut Trail) -> Result<&str, Undelivered> {
         let chat = self.parcel.chat(self.wire.channel.to.as_deref());
         chat.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! ntfy: a message to a topic, published as JSON, so that no text gets into a header.
+//! Sink: ntfy. A message is published to a topic as JSON, so that no text enters a header.
 
 use hyper::header::AUTHORIZATION;
 use serde_json::json;

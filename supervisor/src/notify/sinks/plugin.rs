@@ -1,4 +1,4 @@
-//! A sink of a plugin: the message goes to its program, in a call.
+//! Sink of a plugin: its program gets the message in a call.
 
 use super::Sending;
 use crate::automation::plugins::Plugin;

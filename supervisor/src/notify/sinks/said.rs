@@ -1,4 +1,4 @@
-//! What the body of an answer says beside its status: services answer 200 to what they have refused.
+//! Errors in the body of a response. Some services respond to a refusal with status 200.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::notify::http::Answer;
 use crate::notify::trail::{Trail, Undelivered};
 
-/// What a body says.
+/// Result in a body.
 pub(in crate::notify) struct Said<'a> {
-    /// Whether it says that the message was not taken.
+    /// True if the service did not accept the message.
     pub(in crate::notify) is_refusal: bool,
     pub(in crate::notify) why: Option<&'a str>,
-    /// The pause that it asks for, in seconds.
+    /// Pause that the service asks for, in seconds.
     pub(in crate::notify) after: Option<f64>,
-    /// Whether the same message would be refused again.
+    /// True if the same message would be refused again.
     pub(in crate::notify) is_final: bool,
 }
 
 impl Said<'_> {
-    /// Whether the message was taken, by status and body.
+    /// Judges the status and the body of a response.
     pub(in crate::notify) fn judge(&self, answer: Answer, trail: &mut Trail) -> Result<(), Undelivered> {
         let after = self.after.and_then(|after| Duration::try_from_secs_f64(after.max(0.0)).ok());
         let why: String =
@@ -39,7 +39,7 @@ impl Said<'_> {
     }
 }
 
-/// An id as the service has it: a number where it is one.
+/// Converts an id to a JSON number if it is one.
 pub(super) fn number(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }

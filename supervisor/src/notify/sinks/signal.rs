@@ -1,4 +1,4 @@
-//! Signal: `send` of signal-cli, which runs as a daemon of its own with `--http` (JSON-RPC 2.0).
+//! Sink: Signal, by `send` of signal-cli, which runs as a daemon with `--http` (JSON-RPC 2.0).
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::notify::http::Post;
 use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
 
-/// What a recipient that is a group begins with.
+/// Prefix of a recipient that is a group.
 const GROUP: &str = "group:";
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {

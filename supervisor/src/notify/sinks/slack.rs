@@ -1,4 +1,5 @@
-//! Slack: `chat.postMessage` of a bot. `&`, `<` and `>` are escaped, so that no text is a mention (`<!everyone>`) or a link, and markup is off.
+//! Sink: Slack, by `chat.postMessage` of a bot. `&`, `<` and `>` are escaped, so that no text becomes a mention
+//! (`<!everyone>`) or a link. Markup is off.
 
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use crate::notify::http::Post;
 use crate::notify::trail::{Trail, Undelivered};
 use crate::notify::wire::Wire;
 
-/// What Slack says of a message that it never takes.
+/// Errors of Slack for a message that it will never accept.
 const FINAL: [&str; 3] = ["msg_too_long", "no_text", "invalid_arguments"];
 
 pub(super) async fn say(
@@ -41,7 +42,7 @@ pub(super) async fn say(
     Ok(said["ts"].as_str().map(str::to_owned))
 }
 
-/// As Slack has it (docs.slack.dev, "Formatting message text").
+/// Escapes text for Slack (docs.slack.dev, "Formatting message text").
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

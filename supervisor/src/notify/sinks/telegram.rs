@@ -1,4 +1,4 @@
-//! Telegram: `sendMessage` of a bot, as plain text, so that nothing in a title is markup.
+//! Sink: Telegram, by `sendMessage` of a bot, as plain text, so that no title becomes markup.
 
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) async fn say(
     Ok(said["result"]["message_id"].as_i64().map(|id| id.to_string()))
 }
 
-/// The address of a method of the bot, which has its token.
+/// Returns the address of a method of the bot. It contains the token.
 pub(in crate::notify) fn address(
     wire: &Wire<'_>,
     method: &str,
@@ -47,7 +47,7 @@ pub(in crate::notify) fn address(
     Ok(format!("{}/bot{token}/{method}", wire.base()))
 }
 
-/// What an answer of Telegram says.
+/// Reads the result in a response of Telegram.
 pub(in crate::notify) fn judge(said: &Value) -> Said<'_> {
     Said {
         is_refusal: said["ok"] == Value::Bool(false),

@@ -1,4 +1,5 @@
-//! A webhook: the message as JSON, signed as the specification "Standard Webhooks" says, for which receivers have libraries.
+//! Sink: a webhook. The message is JSON, signed by the specification "Standard Webhooks", for which receivers have
+//! libraries.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +16,7 @@ use crate::notify::trail::{Trail, Undelivered};
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-/// What a key that is written in base64 begins with.
+/// Prefix of a key in base64.
 const ENCODED: &str = "whsec_";
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
@@ -36,7 +37,7 @@ pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(),
     trail.note("answer", answer, "the message was taken").map(drop)
 }
 
-/// `v1,` and the HMAC of `ID.TIMESTAMP.BODY`.
+/// Returns `v1,` and the HMAC of `ID.TIMESTAMP.BODY`; none if the key is not valid base64.
 pub(in crate::notify) fn signature(secret: &str, id: &str, seconds: &str, body: &[u8]) -> Option<String> {
     let key = match secret.strip_prefix(ENCODED) {
         Some(encoded) => STANDARD.decode(encoded).ok()?,
@@ -51,7 +52,7 @@ pub(in crate::notify) fn signature(secret: &str, id: &str, seconds: &str, body: 
 
 #[cfg(test)]
 mod tests {
-    /// The example of the specification (standard-webhooks/spec, "Signature scheme").
+    /// Example of the specification (standard-webhooks/spec, "Signature scheme").
     #[test]
     fn a_signature_is_that_of_the_specification() {
         let body = br#"{"test": 2432232314}"#;

@@ -53,7 +53,6 @@ struct Open {
     board: BoardName,
     /// True once a read has shown it on that board.
     is_kept: bool,
-    /// Task that is the probe.
     probe: Option<TaskKey>,
     /// Time at which it closes if the probe is still alive.
     lives_at: Option<Timestamp>,

@@ -48,8 +48,8 @@ impl Backoff {
         std::mem::take(&mut self.kept)
     }
 
-    /// Takes over the breakers that a board stores. Those of an earlier daemon stay open; one that a person has
-    /// released closes. Returns true if one closed.
+    /// Takes over the breakers that a board stores. Breakers of an earlier daemon stay open; a breaker that a person
+    /// has released closes. Returns true if any closed.
     pub(in crate::daemon) fn learn(&mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> bool {
         let breakers = || holds.iter().filter(|hold| hold.kind == HoldKind::Breaker);
         for hold in breakers() {
