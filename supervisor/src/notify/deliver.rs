@@ -1,4 +1,4 @@
-//! The courier: looks at what waits, sends what is due, and sleeps until there is something new.
+//! Delivery worker: reads the waiting messages, sends those due, and sleeps until there is news.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,27 +22,27 @@ use crate::service::{BoardHandle, Service};
 use crate::steps::Step;
 use crate::time::wait::sleep_if_due;
 
-/// How many messages go into one digest.
+/// Limit on the messages of one digest.
 const DIGEST: u32 = 200;
-/// How often a message is tried that its service refuses.
+/// Number of tries of a message that its service refuses.
 const REFUSALS: u32 = 3;
-/// The pause after a look that failed: the disk may be full, or the board closed.
+/// Pause after a failed read or write: the disk may be full, or the board closed.
 const TROUBLE: Duration = Duration::from_secs(30);
 
-/// How long what is due is delivered when the daemon ends.
+/// Time for which due messages are still delivered when the daemon ends.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// What a delivery came to.
+/// Result of a delivery.
 struct Delivered {
     channel: String,
-    /// The pause that the service asked for.
+    /// Pause that the service asked for.
     pause: Option<Duration>,
-    /// Whether what it came to could not be written down.
+    /// True if the result could not be recorded.
     is_unwritten: bool,
 }
 
-/// Delivers what waits on all boards, until the daemon ends, and then briefly what is due. A delivery that is under way after that is sent
-/// again by the next daemon.
+/// Delivers the messages of all boards until the daemon ends, and then for a moment those due. A delivery that is cut
+/// off is repeated by the next daemon.
 pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let mut channels = Channels::default();
     let mut under_way: JoinSet<Delivered> = JoinSet::new();
@@ -77,11 +77,11 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
         let rest = plan.next.map(|at| at.since(now));
         tokio::select! {
             () = stop.cancelled(), if !is_stopping => is_stopping = true,
-            // What is under way is given up.
+            // Deliveries in progress are cancelled.
             () = &mut over => return,
-            // Cancel-safe: a permit that is not taken stays.
+            // Cancel-safe: a notification that is not received is kept.
             () = service.mail().notified() => {}
-            // Cancel-safe: what has ended and was not taken stays in the set.
+            // Cancel-safe: a finished task that is not taken stays in the set.
             Some(ended) = under_way.join_next() => {
                 let now = SystemClock.now();
                 match ended {
@@ -97,13 +97,13 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
     }
 }
 
-/// Ends some time after the daemon is to end.
+/// Completes [`FAREWELL`] after the daemon begins to end.
 async fn farewell(stop: CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(FAREWELL).await;
 }
 
-/// What waits on all boards that are served.
+/// Returns the waiting groups of messages of all served boards.
 async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
     let service = Arc::clone(service);
     let read = move || {
@@ -118,10 +118,10 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
     tokio::task::spawn_blocking(read).await.map_err(unread)?
 }
 
-/// Sends the first messages of a group, and writes down what came of it.
+/// Sends the first messages of a group, and records the result.
 async fn carry(service: Arc<Service>, calls: Calls, (board, crowd): (BoardName, Crowd)) -> Delivered {
     let (channel, name) = (crowd.address.channel.clone(), board.clone());
-    // A task of its own: a panic ends this delivery, and the channel goes on.
+    // A separate task, so that a panic ends only this delivery and the channel stays usable.
     let carried = tokio::spawn(async move { carry_on((&service, &calls), &name, crowd).await });
     let panicked = |_| Err(Failure::failed("the delivery panicked"));
     let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
@@ -168,7 +168,7 @@ async fn carry_on(
     }
 }
 
-/// Takes what is sent next: one message, or a digest, which is kept as it is until it is delivered.
+/// Takes the next message, or a digest. A digest is fixed on the board, so that each try sends the same.
 async fn take(
     board: &Arc<BoardHandle>,
     crowd: Crowd,
@@ -192,7 +192,7 @@ async fn take(
     Ok(Parcel::of((board.id(), board.name()), reader, letters))
 }
 
-/// Writes down when the messages are tried again, or that they are dead. Returns the pause that the service asked for.
+/// Records the time of the next try, or that the messages are dead. Returns the pause that the service asked for.
 async fn keep_failure(
     board: &Arc<BoardHandle>,
     channel: &Channel,
@@ -222,12 +222,12 @@ fn is_too_old(first: &Letter, channel: &Channel, now: Timestamp) -> bool {
     first.failing_since.is_some_and(|since| since.after(channel.give_up_after.duration()) <= now)
 }
 
-/// Between three and five quarters of a pause: those who fail together do not come back together.
+/// Returns 75 to 125 % of a pause, so that simultaneous failures are not retried at the same time.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.75..1.25))
 }
 
-/// Sends a test message over a channel, and says what came of each step.
+/// Sends a test message over a channel, and returns the result of each step.
 pub(crate) async fn test(
     (service, calls): (&Arc<Service>, &Calls),
     name: &str,

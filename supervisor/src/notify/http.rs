@@ -1,5 +1,5 @@
-//! One HTTP request to a service, with a time limit for each step. An excess of the response is not read, and a
-//! redirect is not followed. Errors show only the host of an address, because the rest may be secret.
+//! HTTP client for one request to a service, with a time limit for each step. An excess of the response is not read,
+//! and a redirect is not followed. Errors show only the host of an address, because the rest may be secret.
 
 use std::sync::Arc;
 use std::time::Duration;

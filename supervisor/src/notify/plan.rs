@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     by_name: BTreeMap<String, Pace>,
-    /// Turn in which each group was last served: the one that waited longest is next.
+    /// Turn in which each group was last served. The group with the lowest turn is next.
     turns: BTreeMap<Group, u64>,
     turn: u64,
 }

@@ -10,7 +10,6 @@ use crate::steps::Step;
 /// Result of a test of a channel.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Tested {
-    /// Name of the channel.
     pub(crate) channel: String,
     /// True if the channel has accepted the message.
     pub(crate) ok: bool,

@@ -13,7 +13,7 @@ use crate::notify::parcel::is_urgent;
 use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
 
-/// Default program.
+/// Program of a channel that names none.
 const PROGRAM: &str = "/usr/bin/notify-send";
 /// Variable with the address of the session bus; without it, the bus is in the user's runtime directory.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";

@@ -72,7 +72,7 @@ pub(super) async fn say(
     }
 }
 
-/// One delivery of a channel.
+/// A delivery of a channel.
 pub(super) struct Sending<'a> {
     pub(super) wire: Wire<'a>,
     pub(super) parcel: &'a Parcel,
