@@ -1,4 +1,4 @@
-//! The verbs and tools of plugins: who asks, what the plugin is given, and what comes back.
+//! Calls of plugins' verbs and tools: their caller, input and reply.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,13 +14,13 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
 
-/// How many calls of the workers of one tenant are under way at once.
+/// Limit on the concurrent calls of one tenant's workers.
 const OF_TENANT: usize = 2;
 
-/// How many bytes the answer to a worker may have: it is kept for a repeat of the request.
+/// Size limit of a reply to a worker, in bytes. The reply is stored for a repeat of the request.
 const OF_WORKER: usize = 64 << 10;
 
-/// What a plugin answers to who has called it.
+/// Reply of a plugin to its caller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Answer {
     /// For people and models.
@@ -31,19 +31,19 @@ pub(crate) struct Answer {
     pub(crate) data: Option<Value>,
 }
 
-/// What is asked of a plugin.
+/// Request to a plugin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asking<'a> {
-    /// One of its verbs, with the words behind it.
+    /// Call of a verb, with its arguments.
     Verb(&'a str, &'a [String]),
-    /// One of its tools, with its arguments.
+    /// Call of a tool, with its arguments.
     Tool(&'a str, &'a Map<String, Value>),
 }
 
-/// For whom a plugin is called: itself, the board, who asks, and the id of the request.
+/// Context of a call: plugin, board, caller, and the id of the request.
 type About<'a> = (&'a Plugin, &'a BoardName, &'a Actor, Option<&'a str>);
 
-/// One call of a worker. It counts until it is dropped.
+/// A worker's call in progress, counted until it is dropped.
 struct Counted<'a> {
     all: &'a OfWorkers,
     tenant: Option<Tenant>,
@@ -80,7 +80,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// What a plugin is given of it.
+/// Returns the input of a call.
 pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, asking: Asking<'_>) -> Value {
     let mut call = json!({
         "version": VERSION,
@@ -102,7 +102,8 @@ pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, asking: As
 }
 
 impl Calls {
-    /// Calls a verb or a tool of a plugin, and does what it asks for: what a worker's call leads to stays in its tenant.
+    /// Calls a verb or a tool of a plugin, and carries out the requests of its reply. Requests of a worker's call stay
+    /// in its tenant.
     pub(crate) async fn ask(
         &self,
         service: &Arc<Service>,

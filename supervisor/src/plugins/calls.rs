@@ -1,4 +1,4 @@
-//! One call of a plugin: a fresh process, confined, with one JSON object in and one out, and how many of them run at once.
+//! Calls a plugin: a new, confined process with one JSON object in and one out. Limits the concurrent calls.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,24 +20,24 @@ use crate::failure::Failure;
 use crate::program::{Ended, Flood, Program};
 use crate::service::Service;
 
-/// How many calls of verbs and tools of one plugin run at once.
+/// Limit on the concurrent calls of verbs and tools of one plugin.
 const ASKED: usize = 4;
-/// How long who has asked for a call waits for its turn.
+/// Longest wait of a caller for its turn.
 const TURN: Duration = Duration::from_secs(30);
 
-/// For what a plugin is called. Those who wait do so among themselves.
+/// Cause of a call. Each cause has its own queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Line {
-    /// For an event of a board: one at a time, so that no board waits for another one.
+    /// An event of a board: one at a time for each board, so that no board waits for another.
     Events(BoardName),
-    /// Because somebody asks: one of a few at a time.
+    /// A caller's request: a few at a time.
     Asked,
 }
 
-/// The calls of workers that are under way, by tenant.
+/// Number of workers' calls in progress, by tenant.
 pub(super) type OfWorkers = Mutex<BTreeMap<Option<Tenant>, usize>>;
 
-/// The calls of plugins that are under way.
+/// Calls of plugins in progress.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Arc<UnderWay>);
 
@@ -45,23 +45,23 @@ pub(crate) struct Calls(Arc<UnderWay>);
 struct UnderWay {
     turns: Mutex<BTreeMap<(PluginName, Line), Arc<Turns>>>,
     of_workers: OfWorkers,
-    /// What gives users to plugins does so one by one.
+    /// Held while a plugin gets its user, so that no two get the same.
     users: Arc<Mutex<()>>,
     inside: OnceLock<Inside>,
 }
 
-/// The turns of one plugin in one line. Each has a number, and with it a place of its own to work in.
+/// Turns of one plugin in one queue. Each has a number, and with it a directory of its own.
 #[derive(Debug)]
 struct Turns {
     free: Mutex<Vec<usize>>,
     permits: Arc<Semaphore>,
 }
 
-/// The turn of one call.
+/// Turn of one call.
 struct Turn {
     turns: Arc<Turns>,
     number: usize,
-    // Given back after the number: who has a permit finds a number.
+    // Dropped after the number is returned, so that a holder of a permit always finds a number.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -82,9 +82,9 @@ impl Drop for Turn {
 }
 
 impl Calls {
-    /// Says by what the requests of plugins are carried out.
+    /// Sets the access by which plugins' requests are carried out.
     pub(crate) fn use_inside(&self, inside: Inside) {
-        // A daemon has one.
+        // A daemon sets it once.
         drop(self.0.inside.set(inside));
     }
 
@@ -106,7 +106,7 @@ impl Calls {
         let busy = || Failure::new(Code::TryAgain, format!("{ASKED} calls of it are under way"));
         let permit = Arc::clone(&turns.permits).acquire_owned();
         let permit = match line {
-            // It has waited for its turn and not failed.
+            // Delivery of events waits as long as needed, because a timeout would count as a failed call.
             Line::Events(_) => permit.await,
             Line::Asked => tokio::time::timeout(TURN, permit).await.map_err(|_| busy())?,
         };
@@ -115,7 +115,7 @@ impl Calls {
         Ok(Turn { turns, number, _permit: permit })
     }
 
-    /// Makes a call, and returns what the plugin answered. An error says what went wrong, in words for the operator.
+    /// Makes a call, and returns the reply. An error has a message for the operator.
     pub(crate) async fn call(
         &self,
         service: &Arc<Service>,
@@ -132,7 +132,7 @@ impl Calls {
         self.call_in(service, plugin, asked, &place).await
     }
 
-    /// The same, in a place of the caller's.
+    /// Makes a call in the caller's directory.
     pub(super) async fn call_in(
         &self,
         service: &Arc<Service>,
@@ -156,7 +156,7 @@ impl Calls {
     async fn settle(&self, service: &Arc<Service>, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
         let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
         let settle = move || {
-            // What was read when the daemon read its files may be another directory by now.
+            // The directory may have been replaced since the daemon read its files.
             inspect(&plugin.dir, Ground::Installed).map_err(|unfit| Failure::failed(unfit.to_string()))?;
             fits(&plugin)?;
             let _one = users.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl Calls {
     }
 }
 
-/// The policy of a plugin, where its calls can have it.
+/// Returns the policy of a plugin, if calls can run under it.
 pub(super) fn policy(service: &Service, plugin: &Plugin) -> Result<Policy, Failure> {
     let (roster, name) = (service.roster(), &plugin.manifest.policy);
     roster.policies().without_proxy(name, "a plugin").cloned().map_err(Failure::usage)

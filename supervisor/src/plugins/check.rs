@@ -1,4 +1,4 @@
-//! `plugin check`: a plugin is called with made-up input, step by step, in a copy that is thrown away.
+//! `plugin check`: calls a copy of a plugin with made-up input, step by step.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,23 +21,22 @@ use crate::paths::{Root, make_dir};
 use crate::service::Service;
 use crate::steps::Step;
 
-/// What the name of a copy begins with.
+/// Prefix of the directory of a copy.
 const COPY: &str = "check-";
-/// After how long a copy is one that nobody removes any more.
+/// Age from which a copy counts as abandoned.
 const FORGOTTEN: Duration = Duration::from_hours(2);
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Checked {
-    /// The plugin.
     pub(crate) plugin: String,
-    /// Whether each step worked.
+    /// True if each step worked.
     pub(crate) ok: bool,
-    /// The steps, up to the one that failed.
+    /// Steps, up to the first failure.
     pub(crate) steps: Vec<Step>,
 }
 
-/// The steps so far.
+/// Steps so far.
 #[derive(Default)]
 struct Trail(Vec<Step>);
 
@@ -52,11 +51,11 @@ impl Trail {
     }
 }
 
-/// Checks the plugin in a directory. One that is installed has to belong to the right user.
+/// Checks the plugin in a directory. The owner of an installed one must be right, too.
 pub(crate) async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) -> Checked {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut trail = Trail::default();
-    // Whatever fails is in the trail.
+    // The steps record any failure.
     let _: Option<()> = steps(service, (dir, &name), ground, &mut trail).await;
     let ok = trail.0.iter().all(|step| step.ok);
     Checked { plugin: name, ok, steps: trail.0 }
@@ -84,7 +83,7 @@ async fn steps(
     tried
 }
 
-/// Removes the copies of checks that died before they could. One that is under way is younger.
+/// Removes copies of checks that died early. Copies in use are younger.
 pub(super) fn sweep(root: &Root) {
     let homes = root.plugin_home("");
     for entry in std::fs::read_dir(&homes).into_iter().flatten().flatten() {
@@ -108,7 +107,7 @@ fn remove(base: &Path, plugin: &Plugin) -> Result<(), Failure> {
     std::fs::remove_dir_all(base).map_err(|e| Failure::file("remove", base, &e))
 }
 
-/// Calls a copy of the plugin, so that its state stays as it is.
+/// Calls a copy of the plugin, so that its own state stays as it is.
 async fn tried(service: &Arc<Service>, plugin: &Plugin, base: &Path, trail: &mut Trail) -> Option<()> {
     let copied = base.join(plugin.name.as_str());
     let made =
@@ -147,7 +146,7 @@ fn make_parents(base: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes one call, and looks at what the reply asks for without doing it.
+/// Makes one call, and checks the requests of its reply without carrying them out.
 async fn call(
     service: &Arc<Service>,
     calls: &Calls,
@@ -170,7 +169,7 @@ async fn call(
     trail.note(step, reply.map(drop).map_err(|failure| failure.message), detail)
 }
 
-/// An event that did not happen.
+/// Makes a sample event.
 fn made_up(kind: &str) -> Event {
     Event {
         id: EventId::default(),

@@ -1,4 +1,5 @@
-//! The courier: gives each plugin the events that it wants, one after the other, and sleeps until there is something new.
+//! Delivery worker of plugins: gives each plugin the events that it subscribes to, in order, and sleeps until there is
+//! news.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,20 +23,20 @@ use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
 use crate::time::wait::sleep_if_due;
 
-/// How many events are looked at, at once.
+/// Limit on the events of one read.
 const LOOK: u32 = 50;
-/// The longest pause before a further try.
+/// Longest pause before another try.
 const PAUSE: Duration = Duration::from_hours(1);
-/// How far the clock of the host may have been set back.
+/// Farthest plausible time of a try. A later one was planned before the clock was set back.
 const FARTHEST: Duration = Duration::from_hours(2);
-/// The pause after a look that failed: the disk may be full, or the board closed.
+/// Pause after a failed read or write: the disk may be full, or the board closed.
 const TROUBLE: Duration = Duration::from_secs(30);
-/// What the label of a plugin begins with, as it stands at the events that it has caused.
+/// Prefix of a plugin's name as the author of events.
 const PLUGINS: &str = "system:plugin:";
 
 type Line = (BoardName, PluginName);
 
-/// An event that is to be given to a plugin.
+/// An event to be given to a plugin.
 struct Due {
     board: Arc<BoardHandle>,
     plugin: Plugin,
@@ -43,25 +44,26 @@ struct Due {
     event: Event,
 }
 
-/// What a look has found.
+/// Result of a look at all boards.
 #[derive(Default)]
 struct Found {
     due: Vec<Due>,
-    /// When there is more to do, if nothing else happens.
+    /// Time of the next work, if nothing else happens.
     next: Option<Timestamp>,
-    /// Up to where there is nothing for a plugin.
+    /// Last events up to which a plugin has nothing to receive.
     seen: Vec<(Line, EventId)>,
 }
 
-/// Gives the plugins their events until the daemon ends. A call that is under way then is given up, and made again by the next daemon.
+/// Gives plugins their events until the daemon ends. A call in progress is then cancelled, and repeated by the next
+/// daemon.
 pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let root = service.root().clone();
-    // Nobody waits for it.
+    // Runs in the background.
     drop(tokio::task::spawn_blocking(move || sweep(&root)));
     let mut under_way: JoinSet<(Line, Result<(), Failure>)> = JoinSet::new();
     let mut busy: BTreeSet<Line> = BTreeSet::new();
     let mut seen: BTreeMap<Line, EventId> = BTreeMap::new();
-    // What could not be written down is tried again later, and the others do not wait for it.
+    // Queues whose result could not be recorded, with the time of the next try. The others do not wait for them.
     let mut held: BTreeMap<Line, Timestamp> = BTreeMap::new();
     loop {
         let now = SystemClock.now();
@@ -79,7 +81,7 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
             busy.insert(line.clone());
             let (service, calls) = (Arc::clone(&service), calls.clone());
             under_way.spawn(async move {
-                // A task of its own: a panic ends this call, and the plugin is free for the next one.
+                // A separate task, so that a panic ends only this call and the plugin can be called again.
                 let given =
                     AbortOnDropHandle::new(tokio::spawn(async move { give(&service, &calls, due).await }));
                 (line, given.await.unwrap_or_else(|_| Err(Failure::failed("the call panicked"))))
@@ -87,11 +89,11 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
         }
         let rest = found.next.map(|at| at.since(now));
         tokio::select! {
-            // What is under way is dropped, which ends its programs.
+            // Calls in progress are dropped, which ends their programs.
             () = stop.cancelled() => return,
-            // Cancel-safe: a permit that is not taken stays.
+            // Cancel-safe: a notification that is not received is kept.
             () = service.news().notified() => {}
-            // Cancel-safe: what has ended and was not taken stays in the set.
+            // Cancel-safe: a finished task that is not taken stays in the set.
             Some(ended) = under_way.join_next() => match ended {
                 Ok((line, Ok(()))) => drop(busy.remove(&line)),
                 Ok((line, Err(error))) => {
@@ -106,7 +108,7 @@ pub(crate) async fn deliver(service: Arc<Service>, calls: Calls, stop: Cancellat
     }
 }
 
-/// Looks for the next event of each plugin on each board.
+/// Finds the next event of each plugin on each board.
 async fn look(
     service: &Arc<Service>,
     busy: BTreeSet<Line>,
@@ -134,6 +136,7 @@ async fn look(
                 else {
                     continue;
                 };
+                // A time too far ahead was set before the clock was set back.
                 let due = if cursor.due_at > now.after(FARTHEST) { now } else { cursor.due_at };
                 if due > now {
                     found.wait_until(due);
@@ -170,7 +173,7 @@ impl Found {
     }
 }
 
-/// The next event that a plugin wants, or else up to where there is none.
+/// Returns the next event for a plugin, or else the last event that was searched.
 fn next_event(
     board: &BoardHandle,
     plugin: &Plugin,
@@ -178,10 +181,10 @@ fn next_event(
 ) -> Result<Result<Event, EventId>, kernel::Error> {
     let kinds: Vec<String> = plugin.manifest.kinds().into_iter().collect();
     board.readers().with(|view| {
-        // Before the search: what comes during it is searched the next time.
+        // Read before the search, so that events committed during it are searched the next time.
         let newest = EventFilter { newest_first: true, limit: 1, ..EventFilter::default() };
         let newest = view.events(&newest)?.last().map_or(done, |event| event.id);
-        // Another board may have this name by now.
+        // If the board was replaced under the same name, `seen` is from the former one.
         let after = if seen > newest { done } else { seen.max(done) };
         let mut filter = EventFilter { since: after, limit: LOOK, kinds, ..EventFilter::default() };
         loop {
@@ -199,7 +202,7 @@ fn next_event(
     })
 }
 
-/// Gives an event to a plugin, and writes down what came of it.
+/// Gives an event to a plugin, and records the result.
 async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Failure> {
     let Due { board, plugin, cursor, event } = due;
     let outcome = handle(service, calls, (&board, &plugin), &event).await;
@@ -235,7 +238,8 @@ async fn handle(
     carry_out(calls, occasion, &reply.requests).await
 }
 
-/// The pause before the next try, with a quarter of it to either side: those who fail together do not come back together.
+/// Returns the pause before the next try, varied by a quarter, so that simultaneous failures are not retried at the
+/// same time.
 fn pause(first: Duration, attempts: u32) -> Duration {
     let doubled = first.saturating_mul(2_u32.saturating_pow(attempts.min(20)));
     doubled.min(PAUSE).mul_f64(rand::rng().random_range(0.75..1.25))

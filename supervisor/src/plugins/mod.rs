@@ -1,14 +1,14 @@
-//! What plugins do: their programs are run, one process a call, and what they ask for is carried out.
+//! Runs plugins, one process per call, and carries out the requests of their replies.
 //!
 //! ```text
-//! log of the board ──cursor──► courier ──► call ──► program, confined ──reply──► requests ──► verbs
+//! log of the board ──cursor──► delivery ──► call ──► program, confined ──reply──► requests ──► verbs
 //! ```
 //!
-//! * A call is a process of its own: it gets one JSON object, answers with one, and has its time. One that hangs, floods, dies or leaves
-//!   processes behind is a call that failed, and nothing else.
-//! * Events are given at least once and in order, after their commit. The queue of a plugin is the log itself; the board keeps how far it
-//!   has come. One that fails waits longer each time, and is paused in the end.
-//! * A plugin never gets events that plugins caused, so that none of them calls itself.
+//! * A call is a process of its own: it gets one JSON object, replies with one, and has a time limit. If it hangs,
+//!   floods, dies or leaves processes behind, only that call fails.
+//! * Events are given at least once and in order, after their commit. The queue of a plugin is the log itself; the
+//!   board stores its position. A failing plugin waits longer each time, and is paused in the end.
+//! * A plugin gets no events that plugins caused, so that they cannot call each other in a loop.
 
 mod asked;
 mod calls;

@@ -1,4 +1,5 @@
-//! The sections that plugins add to the context of a worker, when its run starts. One that fails is left out, and the worker reads that.
+//! Sections that plugins add to the context of a worker at the start of its run. A failed section is replaced by a note
+//! to the worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +14,20 @@ use crate::automation::plugins::{Plugin, PluginSection, VERSION};
 use crate::failure::Failure;
 use crate::service::Service;
 
-/// How many bytes one section may have.
+/// Size limit of one section, in bytes.
 const SECTION: usize = 16 << 10;
-/// How long the start of a run waits for one section, whatever the time of its plugin.
+/// Longest wait of a start for one section, whatever the plugin's own limit.
 const LONGEST: Duration = Duration::from_secs(10);
-/// How many bytes all sections may have together.
+/// Size limit of all sections together, in bytes.
 const ALL: usize = 64 << 10;
 
-/// What a plugin is given, to say what stands in a section.
+/// Returns the input of a call for a section.
 fn call(plugin: &Plugin, section: &PluginSection, board: &BoardName, (task, run): (&Task, &Run)) -> Value {
     let what = json!({ "title": task.title, "body": task.body, "assignee": task.assignee });
     framed((plugin, section, board), (json!(task.id), json!(run.id), json!(task.tenant), what))
 }
 
-/// The same about a task that is none, for a check.
+/// Returns the input of a call for a made-up task, for a check.
 pub(super) fn made_up(plugin: &Plugin, section: &PluginSection, board: &BoardName) -> Value {
     let what = json!({ "title": "a task", "body": null, "assignee": "backend" });
     framed((plugin, section, board), (json!("t_0123abcd"), json!(1), Value::Null, what))
@@ -40,7 +41,7 @@ fn framed(
         "task_id": task, "run_id": run, "tenant": tenant, "task": what })
 }
 
-/// The text of a reply, where it can stand in a section.
+/// Returns the text of a reply, if it fits into a section.
 fn text(said: Option<String>) -> Result<String, String> {
     let text = said.unwrap_or_default();
     if text.len() > SECTION {
@@ -50,7 +51,7 @@ fn text(said: Option<String>) -> Result<String, String> {
 }
 
 impl Calls {
-    /// The sections of all plugins for a run, as they stand behind its context.
+    /// Returns the sections of all plugins for a run, to be appended to its context.
     pub(crate) async fn sections(
         &self,
         service: &Arc<Service>,

@@ -1,4 +1,4 @@
-//! What goes to a plugin and what comes back: one JSON object each.
+//! Input and reply of a call: one JSON object each.
 
 use kernel::{BoardName, Event, PluginName};
 use serde::Deserialize;
@@ -6,48 +6,46 @@ use serde_json::{Map, Value, json};
 
 use crate::automation::plugins::VERSION;
 
-/// How many bytes a reply may have.
+/// Size limit of a reply, in bytes.
 pub(super) const REPLY: usize = 1 << 20;
-/// How many requests a reply may have.
+/// Limit on the requests in a reply.
 const REQUESTS: usize = 20;
 
-/// What a plugin answers. Each call has its own use for it.
+/// Reply of a plugin. Each kind of call uses its own part.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Reply {
-    /// Why the call failed, where it did.
+    /// Reason why the call failed, if it did.
     pub(super) error: Option<String>,
-    /// For people and models.
+    /// Text for people and models.
     pub(super) text: Option<String>,
-    /// For programs.
+    /// Data for programs that call it.
     pub(super) data: Option<Value>,
-    /// What is to be done on the board.
+    /// Requests to be carried out on the board.
     pub(super) requests: Vec<Request>,
 }
 
-/// One thing that a plugin asks for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
-    /// The verb of the API.
     pub(super) verb: String,
     pub(super) body: Value,
 }
 
 impl Reply {
-    /// How many bytes its answer has.
+    /// Returns the size of text and data, in bytes.
     pub(super) fn size(&self) -> usize {
         let data = self.data.as_ref().map_or(0, |data| data.to_string().len());
         data + self.text.as_ref().map_or(0, String::len)
     }
 
-    /// Reads what a plugin wrote. Nothing at all is an empty reply.
+    /// Parses a reply. Empty output is an empty reply.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         if text.trim_ascii().is_empty() {
             return Ok(Reply::default());
         }
         let fail = |e: serde_json::Error| plain(&format!("its reply is not what was asked for: {e}"));
-        // An array would be read as the fields in their order.
+        // Parsed as an object first: serde would accept an array as the fields in order.
         let object: Map<String, Value> = serde_json::from_slice(text).map_err(fail)?;
         let reply: Reply = serde_json::from_value(Value::Object(object)).map_err(fail)?;
         if reply.requests.len() > REQUESTS {
@@ -57,12 +55,12 @@ impl Reply {
     }
 }
 
-/// A text of a plugin as an error can hold it.
+/// Makes a plugin's text fit for an error message.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
-/// The call for an event.
+/// Returns the input of a call for an event.
 pub(super) fn event(plugin: &PluginName, board: &BoardName, event: &Event) -> Value {
     json!({ "version": VERSION, "plugin": plugin, "call": "event", "board": board, "event": event })
 }

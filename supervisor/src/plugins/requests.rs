@@ -1,4 +1,4 @@
-//! What a plugin asks for: carried out in the order of its reply, as far as its `plugin.toml` lets it.
+//! Carries out the requests of a plugin's reply in order, as far as its `plugin.toml` permits them.
 
 use kernel::{BoardName, RequestId, Tenant};
 
@@ -9,28 +9,28 @@ use crate::automation::plugins::Plugin;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// For what a plugin was called.
+/// Context of a reply's requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Occasion<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) board: &'a BoardName,
-    /// The only tenant that its requests may be about.
+    /// Only tenant that its requests may concern; none for all.
     pub(super) tenant: Option<&'a Tenant>,
-    /// What is the same of a repeat, so that nothing is done twice.
+    /// Id that is the same for a repeated call, so that no request is carried out twice.
     pub(super) id: Option<&'a str>,
     pub(super) refused: Refused,
 }
 
-/// What becomes of a request that makes no sense, or not any more.
+/// Handling of a request that is invalid, or no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It is logged and left out: nobody waits for it, and it would be refused again.
+    /// Logged and left out: no caller waits, and a repeat would be refused again.
     LeftOut,
-    /// The call fails: who has made it is there to be told.
+    /// The call fails, and the caller learns of it.
     Fails,
 }
 
-/// Refuses a reply that asks for what the plugin may not have.
+/// Refuses a reply with a request that the plugin may not make.
 pub(super) fn check(plugin: &Plugin, requests: &[Request]) -> Result<(), Failure> {
     let allowed = &plugin.manifest.requests;
     match requests.iter().find(|request| !allowed.contains(&request.verb)) {
@@ -46,7 +46,7 @@ pub(super) fn check(plugin: &Plugin, requests: &[Request]) -> Result<(), Failure
     }
 }
 
-/// Carries out what a plugin asks for. A request that could not be made now is an error, and a repeat does the rest.
+/// Carries out the requests of a reply. A temporary failure is an error, and a repeat of the call does the rest.
 pub(super) async fn carry_out(
     calls: &Calls,
     occasion: Occasion<'_>,

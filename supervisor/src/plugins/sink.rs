@@ -1,4 +1,4 @@
-//! The sinks of plugins: a message to people is brought by a call.
+//! Sinks of plugins: a call delivers a message to people.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::automation::plugins::{Plugin, VERSION};
 use crate::failure::Failure;
 use crate::service::Service;
 
-/// What a plugin is given of a message.
+/// Returns the input of a call for a message.
 pub(super) fn call(plugin: &PluginName, sink: &str, message: &Value) -> Value {
     json!({ "version": VERSION, "plugin": plugin, "call": "sink", "sink": sink, "message": message })
 }
 
-/// A message that nobody sent, for a check.
+/// Returns a made-up message, for a check.
 pub(super) fn made_up() -> Value {
     json!({ "version": 1, "id": "test", "board": "default", "channel": "check", "chat_id": "", "thread_id": "",
         "text": "test message of supervisor", "messages": [] })
 }
 
 impl Calls {
-    /// Has a plugin bring a message. What its reply asks for is refused: the message may come again.
+    /// Gives a message to a plugin's sink. Requests in the reply are refused, because the message may be repeated.
     pub(crate) async fn bring(
         &self,
         service: &Arc<Service>,

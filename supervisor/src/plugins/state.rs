@@ -1,4 +1,4 @@
-//! What a plugin keeps: its state has a size, which is looked at before each call and while one is under way.
+//! Limits the state directory of a plugin, before each call and during it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::disk_use::DiskUse;
 
-/// How many files and directories a state may have.
+/// Limit on the files and directories of a state.
 const ENTRIES: usize = 10_000;
-/// How often a state is looked at that a call may write.
+/// Interval between measurements during a call.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why a state is too large, if it is. Blocking.
+/// Returns the reason why a state is too large, if it is. Blocks.
 fn too_large(plugin: &Plugin) -> Option<String> {
     let limit = plugin.manifest.state_limit;
     let mut found = DiskUse::default();
@@ -28,7 +28,7 @@ fn too_large(plugin: &Plugin) -> Option<String> {
     found.is_partial.then(|| "something in its state cannot be read, or lies too deep".to_owned())
 }
 
-/// Refuses a call of a plugin whose state is too large. Blocking.
+/// Refuses a call of a plugin whose state is too large. Blocks.
 pub(super) fn fits(plugin: &Plugin) -> Result<(), Failure> {
     let Some(why) = too_large(plugin) else { return Ok(()) };
     let hint = format!(
@@ -38,7 +38,7 @@ pub(super) fn fits(plugin: &Plugin) -> Result<(), Failure> {
     Err(Failure::new(Code::Exhausted, why).hint(hint))
 }
 
-/// Returns when the state of a plugin has become too large, with the reason.
+/// Completes when the state of a plugin has become too large, with the reason.
 pub(super) async fn outgrown(plugin: &Plugin) -> String {
     let plugin = Arc::new(plugin.clone());
     loop {

@@ -1,4 +1,4 @@
-//! The users of plugins, where the daemon is root's: each plugin has one of its own, which owns its state.
+//! Users of plugins, for a daemon run by root: each plugin has its own, which owns its state.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::paths::make_dir;
 use crate::program::give;
 use crate::service::Service;
 
-/// Whose users the plugins have: a number that no board has.
+/// Number that allocates the uids of plugins; no board has it.
 const PLUGINS: u128 = 2;
 
-/// Makes the state of a plugin where there is none, and returns the user that owns it. Blocking; one call of it at a time.
+/// Makes the state of a plugin if it is missing, and returns its owner. Blocks; the caller makes one call at a time.
 pub(super) fn settle(service: &Service, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
     let state = plugin.state();
     let own = nix::unistd::geteuid();
@@ -54,7 +54,7 @@ fn of_another(state: &Path, uid: u32) -> Failure {
         .hint("remove it, or give it to the user of the daemon")
 }
 
-/// The users of the other plugins.
+/// Returns the users of all plugins' states.
 fn taken(service: &Service) -> Vec<u32> {
     let entries = std::fs::read_dir(service.root().plugins_dir()).into_iter().flatten().flatten();
     let states = entries.map(|entry| entry.path().join("state"));
