@@ -1,4 +1,4 @@
-//! Whether every attachment of a board has its bytes: what `doctor` says of them, and `import`, `export` and `restore` too.
+//! Checks that every attachment of a board has its bytes, for `doctor`, `import`, `export` and `restore`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use kernel::{Blobs, BoardName, Digest, Flaw, Lack, Readers, SystemClock};
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// The most files that a message names.
+/// Limit on the files that a message names.
 const TOLD: usize = 10;
 
-/// What is wrong with the attachments of a board: each file in words. Reads every byte of them.
+/// Returns the number of attachments, and a description of each defect. Reads every byte.
 pub(crate) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Failure> {
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
@@ -30,7 +30,7 @@ pub(crate) fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String
     Ok((files.len(), flaws))
 }
 
-/// Flaws in one line.
+/// Joins flaws into one line.
 pub(crate) fn listed(flaws: &[String]) -> String {
     let more = flaws.len().saturating_sub(TOLD);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };

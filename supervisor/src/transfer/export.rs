@@ -1,4 +1,4 @@
-//! A board as JSON Lines.
+//! Export of a board as JSON Lines.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -13,21 +13,21 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::service::details::Details;
 
-/// What was written.
+/// Result of an export.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Exported {
     pub(crate) board: BoardName,
-    /// None where it went to a stream.
+    /// File that was written; none for a stream.
     pub(crate) file: Option<PathBuf>,
-    /// How many rows of each table.
+    /// Number of rows of each table.
     pub(crate) rows: BTreeMap<String, u64>,
-    /// How many attached files.
+    /// Number of attached files.
     pub(crate) files: u64,
-    /// The attached files whose bytes are not in it, each with the reason.
+    /// Attached files without bytes in the export, each with the reason.
     pub(crate) missing: Vec<String>,
 }
 
-/// Writes a board, which may be in use, as of one moment: all of it, or what it has of a tenant.
+/// Exports a board, or its part of a tenant, as of one moment. The board may be in use.
 pub(crate) fn to_stream(
     root: &Root,
     board: &BoardName,
@@ -46,7 +46,7 @@ pub(crate) fn to_stream(
     Ok(Exported { board: board.clone(), file: None, rows, files, missing })
 }
 
-/// Writes a board into a file, which is there when all of it is durable.
+/// Exports a board to a file, which appears once all of it is durable.
 pub(crate) fn to_file(
     root: &Root,
     board: &BoardName,

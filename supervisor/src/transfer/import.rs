@@ -1,4 +1,4 @@
-//! Boards from elsewhere, read into an empty one: all or nothing.
+//! Import of a board into an empty one: as a whole, or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,24 +16,24 @@ use crate::failure::Failure;
 use crate::service::details::Details;
 use crate::service::{BoardHandle, Service};
 
-/// Where the other program keeps its boards.
+/// Hint about the location of the other program's boards.
 const THEIR_PLACE: &str =
     "the boards of `hermes kanban` are kanban.db and kanban/boards/<slug>/kanban.db in its home directory";
 
-/// What an import has brought.
+/// Result of an import.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Imported {
     pub(crate) board: BoardName,
     pub(crate) rows: BTreeMap<String, u64>,
-    /// How many attached files.
+    /// Number of attached files.
     pub(crate) files: u64,
-    /// What means something else here.
+    /// Items with another meaning here.
     pub(crate) changed: Vec<String>,
-    /// What was not taken.
+    /// Items that were not imported.
     pub(crate) left: Vec<String>,
 }
 
-/// Reads a source into a board that has nothing yet.
+/// Imports a source into an empty board.
 pub(crate) fn read(
     source: Source,
     service: &Service,
@@ -50,20 +50,20 @@ pub(crate) fn read(
         Ok(imported)
     });
     if imported.is_err() {
-        // Files that were stored for rows that are not there go. The first failure is the one to tell.
+        // Stored files without rows are removed. An error of the removal would hide the first failure.
         drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
     }
     imported
 }
 
-/// Reads a source into a board. Returns what has come, and what people said of the board where it was before.
-/// What becomes of runs that are open in an export. A daemon finds out what became of them when it starts.
+/// Handling of runs that are open in an export. A daemon settles such runs only when it starts.
 #[derive(Clone, Copy)]
 enum OpenRuns {
     Kept,
     Refused,
 }
 
+/// Imports a source into a board. Returns the result, and the description of the exported board.
 fn read_rows(
     source: Source,
     handle: &BoardHandle,
@@ -72,7 +72,7 @@ fn read_rows(
 ) -> Result<(Imported, Option<Details>), Failure> {
     let board = handle.name().clone();
     let blobs = handle.blobs().clone();
-    // Held to the commit: until then no row names what is stored.
+    // Held until the commit, because no row refers to the stored files before.
     let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(kernel::Error::from)?;
     match source {
         Source::Lines(mut lines) => {
@@ -102,20 +102,19 @@ fn read_rows(
     }
 }
 
-/// What is read.
 pub(crate) enum Source {
-    /// What `export` has written.
+    /// Output of `export`.
     Lines(Box<dyn BufRead + Send>),
-    /// A board of `hermes kanban`, with where its database is.
+    /// A board of `hermes kanban`, with the path of its database.
     Peer(PeerBoard, PathBuf),
 }
 
 impl Source {
-    /// A file that `export` has written.
+    /// Opens a file written by `export`.
     pub(crate) fn lines(path: &Path) -> Result<Self, Failure> {
         let wanted = "a file written by `supervisor export`";
         let failed = |e: std::io::Error| Failure::named_file("open", path, &e, wanted);
-        // It is the daemon that reads, which must not wait for the writer of a pipe.
+        // The daemon opens it, and must not block on a pipe without a writer.
         let waits_for_nobody = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = File::options().read(true).custom_flags(waits_for_nobody).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
@@ -125,9 +124,9 @@ impl Source {
         Ok(Source::Lines(Box::new(BufReader::new(file))))
     }
 
-    /// A database of `hermes kanban`, which is copied into a private directory to be read.
+    /// Opens a database of `hermes kanban`, copied into a private directory to be read.
     pub(crate) fn peer(path: &Path, private: &Path) -> Result<Self, Failure> {
-        // Made with mode 0700: the copy is as private as the board.
+        // Made with mode 0700, so that the copy is as private as the board.
         let scratch = tempfile::Builder::new()
             .prefix("import-")
             .tempdir_in(private)

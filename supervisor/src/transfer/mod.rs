@@ -1,4 +1,4 @@
-//! A board on its way out and in: as JSON Lines, and from elsewhere. Blocking.
+//! Export and import of boards: as JSON Lines, and from another program. Blocks.
 
 pub(crate) mod attached;
 mod export;

@@ -1,7 +1,7 @@
-//! The attached files of `hermes kanban`, copied for an import and never changed.
+//! Attached files of `hermes kanban`, copied for an import and never changed.
 //!
-//! Their paths come from its database, which its workers can write to: only a regular file beneath the directory of that
-//! database is read, and no symbolic link on the way to it is followed.
+//! Their paths come from its database, which its workers can write to. So only regular files beneath the database's
+//! directory are read, and no symbolic link on the way is followed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 pub(super) type Stored = BTreeMap<AttachmentId, NewAttachment>;
 
-/// Stores the files of a board, while the caller keeps sweeps away. Returns those, and what was not taken, in words.
+/// Stores the files of a board. Returns them, and a description of each file that was not taken. The caller prevents
+/// sweeps meanwhile.
 pub(super) fn take(peer: &PeerBoard, database: &Path, blobs: &Blobs) -> (Stored, Vec<String>) {
     let (mut stored, mut left) = (Stored::new(), Vec::new());
     for file in peer.files() {
@@ -61,7 +62,7 @@ fn open(path: &Path, database: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::XDEV.into()) }
 }
 
-/// A path from the directory on, whichever name of the directory it was written with.
+/// Returns the path relative to the directory, for any name of the directory.
 fn beneath(path: &Path, dir: &Path) -> Option<PathBuf> {
     if path.is_relative() {
         return Some(path.to_owned()).filter(|path| !path.as_os_str().is_empty());
