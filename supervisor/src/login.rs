@@ -1,8 +1,8 @@
-//! A login: the own login command of a lane's program, at a person's terminal, in a home that nobody else has. What it leaves of the
-//! files that the lane keeps is kept for the assignee, and each run gets a copy.
+//! Login of an assignee: runs the login command of a lane's program at a person's terminal, in a home of its own. The
+//! resulting files are kept for the assignee, and each run gets a copy.
 //!
-//! The command is confined as a run of the assignee is: under its policy, with the hosts of its lane, without secrets and brokers.
-//! It has no board. One login of a root is under way at a time.
+//! The command is confined like a run of the assignee: under its policy, with the hosts of its lane, without secrets
+//! and brokers. It has no access to a board. A root has at most one login in progress.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,6 @@ use crate::program::environment;
 use crate::proxy::Alone;
 use crate::roster::{CannotRun, Roster};
 
-/// What a login is to be.
 #[derive(Debug)]
 pub(crate) struct Login<'a> {
     pub(crate) root: &'a Root,
@@ -38,18 +37,18 @@ pub(crate) struct Login<'a> {
     pub(crate) tenant: Option<&'a Tenant>,
 }
 
-/// The outcome.
+/// Result of a login.
 #[derive(Debug)]
 pub(crate) struct LoggedIn {
-    /// The files that are kept.
+    /// Files that are kept.
     pub(crate) kept: Vec<PathBuf>,
-    /// Which could not be kept, and why.
+    /// Files that could not be kept, each with the reason.
     pub(crate) left_out: Vec<String>,
-    /// Whose login it is by the rate limits: the account of the assignee.
+    /// Account of the assignee, for rate limits.
     pub(crate) account: Option<String>,
 }
 
-/// The places of a login.
+/// Private places of a login.
 struct Places {
     dir: PathBuf,
     home: PathBuf,
@@ -57,7 +56,7 @@ struct Places {
 }
 
 impl Login<'_> {
-    /// Has the person log in.
+    /// Performs the login.
     pub(crate) async fn run(self) -> Result<LoggedIn, Failure> {
         let root = self.root;
         root.create()?;
@@ -87,7 +86,7 @@ impl Login<'_> {
         Ok(LoggedIn { kept, left_out, account })
     }
 
-    /// Runs the command at the terminal, until it ends well.
+    /// Runs the command at the terminal. An exit code other than 0 is an error.
     async fn execute(
         &self,
         (root, config): (&Root, &Config),
@@ -125,7 +124,7 @@ impl Login<'_> {
             proxy: proxy.clone(),
             credentials: None,
             secrets: None,
-            // Known to the process that attends the command alone, which fills it in.
+            // Only the process that attends the command knows its pid, and fills it in.
             parent: 0,
         };
         let spec = spec(command, &policy, surroundings, support);
@@ -151,7 +150,7 @@ impl Login<'_> {
         }
     }
 
-    /// Keeps what the command has left.
+    /// Keeps the files of the login.
     fn keep(
         &self,
         lane: &Lane,
@@ -163,7 +162,7 @@ impl Login<'_> {
         for path in lane.kept_files() {
             match kept::left(&places.home, path, identity)? {
                 Left::File(bytes) => drop(taken.insert(path.clone(), bytes)),
-                // Most programs have some of them alone.
+                // Most programs have only some of them.
                 Left::Nothing => {}
                 Left::Unfit(why) => left_out.push(format!("{} is not kept: {why}", path.display())),
             }
@@ -185,7 +184,7 @@ impl Login<'_> {
     }
 }
 
-/// What a login may touch: as a run of the assignee, but that it has no secrets, and reaches the hosts that have a broker itself.
+/// Returns the policy of a login: the assignee's, without secrets. The login reaches hosts with a broker directly.
 fn policy_of(policy: &Policy, lane: &Lane) -> Policy {
     let hosts = Additions { hosts: lane.additions.hosts.clone(), ..Additions::default() };
     let mut policy = policy.with(&hosts, &policies::SecretStores::default());
@@ -206,7 +205,7 @@ fn no_login(lane: &Lane, name: &Profile, root: &Root) -> Failure {
     }
 }
 
-/// The user of the command: for root one that no worker has, in a range of its own.
+/// Returns the user of the command. Under root it is a user that no worker has, from a range of its own.
 fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(None);
@@ -236,7 +235,7 @@ fn spec(
 /// Runs the command of a run directory at this terminal. Returns its exit code, if it has one.
 async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("failed to start the login: {e}"));
-    // Ctrl-C ends the command; what it has left is removed by this process.
+    // Ctrl-C ends the command; this process survives to remove its files.
     let mut interrupt =
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(failed)?;
     let _modes = Modes::kept();
@@ -252,7 +251,7 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
         .map_err(failed)?;
     loop {
         tokio::select! {
-            // Cancel-safe: the child goes on, and is waited for again.
+            // Cancel-safe: the child goes on, and is awaited again.
             ended = child.wait() => return Ok(ended.map_err(failed)?.code()),
             // The terminal has sent it to the child as well.
             _ = interrupt.recv() => {}
@@ -260,8 +259,8 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
     }
 }
 
-/// The modes of the terminal as they were: a program that was ended may have changed them. What was typed for it and is not read is
-/// none of the shell's, which would take it for commands.
+/// Saved modes of the terminal. A command that was ended may have changed them. Unread input is discarded, because the
+/// shell would run it as commands.
 struct Modes(Option<Termios>);
 
 impl Modes {
@@ -281,7 +280,7 @@ impl Drop for Modes {
 }
 
 impl Places {
-    /// Makes the places, which are the command's alone. What a login that was killed has left goes before.
+    /// Makes the places, which belong to the command alone. Removes the remains of an earlier login that was killed.
     fn make(root: &Root, identity: Option<Identity>) -> Result<Self, Failure> {
         let dir = root.login_home();
         let places = Places { home: dir.join("home"), tmp: dir.join("tmp"), dir };
