@@ -1,5 +1,5 @@
-//! What the supervisor adds to what a board finds wrong: why nobody takes a stranded task, runs of which nobody knows
-//! whether they are over, and what concerns the whole root.
+//! Adds the supervisor's findings to a board's: the reasons of stranded tasks, runs whose end is unknown, and problems
+//! of the whole root.
 
 mod whole;
 pub(crate) mod why;
@@ -17,39 +17,39 @@ use serde_json::json;
 use crate::api::Call;
 use crate::failure::Failure;
 
-/// The most running tasks that are examined.
+/// Limit on the running tasks that are examined.
 const RUNNING: u32 = 10_000;
-/// The most ready tasks that are examined: a defect shows at the first of them.
+/// Limit on the ready tasks that are examined. A defect shows at the first of them.
 const READY: u32 = 500;
 
-/// A task, or the root as a whole, with what is wrong about it. The JSON of a task is the established board's.
+/// Findings about a task, or about the whole root. The JSON of a task is the same as in Hermes Kanban.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Finding {
-    /// The task; null for what concerns the whole root.
+    /// Task; null for the whole root.
     pub(crate) task_id: Option<TaskId>,
-    /// Its title; else the name of what is wrong.
+    /// Title of the task, else the subject of the problem.
     pub(crate) title: String,
-    /// Where the task stands.
+    /// Status of the task; null for the root.
     pub(crate) status: Option<Status>,
-    /// Who is to do it.
+    /// Assignee of the task; null for the root.
     pub(crate) assignee: Option<Profile>,
-    /// What is wrong, the worst first.
+    /// Problems, worst first.
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 impl Finding {
-    /// What is wrong about a task.
+    /// Makes the findings about a task.
     pub(crate) fn of_task(task: &Task, diagnostics: Vec<Diagnostic>) -> Self {
         let (title, assignee) = (task.title.clone(), task.assignee.clone());
         Finding { task_id: Some(task.id.clone()), title, status: Some(task.status), assignee, diagnostics }
     }
 
-    /// Something that is wrong about the whole root.
+    /// Makes a finding about the whole root.
     fn of_root(title: String, diagnostic: Diagnostic) -> Self {
         Finding { task_id: None, title, status: None, assignee: None, diagnostics: vec![diagnostic] }
     }
 
-    /// What stands before its lines: the task, or `root`.
+    /// Returns the prefix of its lines: the task, or `root`.
     pub(crate) fn label(&self) -> String {
         self.task_id.as_ref().map_or_else(|| format!("{:<12}", "root"), |task| format!("{task}  "))
     }
@@ -62,7 +62,7 @@ impl From<Diagnosed> for Finding {
     }
 }
 
-/// Adds it: for one task, or for all and the root.
+/// Completes the findings of a board: about one task, or about all tasks and the root.
 pub(crate) async fn complete(
     call: &Call,
     found: Vec<Diagnosed>,
@@ -109,7 +109,7 @@ pub(crate) async fn complete(
         if let Some(unended) = unended {
             found.push(unended);
         } else if let Some(one) = found.iter_mut().find(|one| one.task_id.as_ref() == Some(&task.id)) {
-            // What somebody holds back on purpose is not stranded.
+            // A task that a person holds back is not stranded.
             one.diagnostics.retain(|diagnostic| why.code != WaitingCode::Hold || !is_stranded(diagnostic));
             for diagnostic in one.diagnostics.iter_mut().filter(|diagnostic| is_stranded(diagnostic)) {
                 diagnostic.detail = why::line(why);
@@ -130,7 +130,7 @@ fn is_stranded(diagnostic: &Diagnostic) -> bool {
     diagnostic.kind == "stranded_in_ready"
 }
 
-/// A run whose processes SIGKILL does not end.
+/// Reports a run whose processes outlive SIGKILL.
 fn unkillable(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         Remedy::command("see the processes of the run", "status --tree").suggested(),
@@ -139,7 +139,7 @@ fn unkillable(task: &Task, why: &Waiting) -> Finding {
     unended(task, why, "unkillable", "SIGKILL does not end the processes of its run", actions)
 }
 
-/// A run of which nobody knows whether its processes are gone.
+/// Reports a run whose processes may still live.
 fn survivors(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         Remedy::command("see what runs", "status"),
@@ -148,7 +148,7 @@ fn survivors(task: &Task, why: &Waiting) -> Finding {
     unended(task, why, "survivors_unknown", "processes of its run may still live", actions)
 }
 
-/// A run that is over as far as its processes go, and whose end cannot be proven or recorded.
+/// Reports a run without processes whose end cannot be proved or recorded.
 fn stuck(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         Remedy::command("check the host and the board", "doctor"),
@@ -158,7 +158,7 @@ fn stuck(task: &Task, why: &Waiting) -> Finding {
     unended(task, why, "run_not_ended", "its run cannot be ended yet", actions)
 }
 
-/// What a task needs does not work, which costs it nothing and ends by itself once somebody has mended it.
+/// Reports a task whose environment is broken. The wait costs the task nothing, and ends once the environment works.
 fn broken(task: &Task, why: &Waiting) -> Finding {
     let actions = vec![
         Remedy::command("see what is broken", "status").suggested(),
@@ -181,7 +181,7 @@ fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Rem
     Finding::of_task(task, vec![diagnostic])
 }
 
-/// Something that is wrong now, and of which nothing earlier is known.
+/// Makes a diagnostic of a present problem without a history.
 fn now(
     kind: &str,
     severity: Severity,

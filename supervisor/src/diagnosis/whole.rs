@@ -1,5 +1,5 @@
-//! What is wrong with the root as a whole, whether a task waits for it or not: files of the configuration that cannot be
-//! used, budgets that are spent, and a daemon that starts nothing.
+//! Problems of the whole root, whether a task waits for them or not: unusable configuration files, spent budgets, and a
+//! daemon that starts nothing.
 
 use kernel::{
     Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, ScheduleName, ScheduleTick,
@@ -43,7 +43,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     Ok(found)
 }
 
-/// A file of the configuration that cannot be used.
+/// Reports a configuration file that cannot be used.
 fn defective(defect: &Defect) -> Finding {
     let severity = match defect.effect {
         Effect::Disabled => Severity::Error,
@@ -59,14 +59,14 @@ fn defective(defect: &Defect) -> Finding {
     Finding::of_root(defect.subject.to_string(), diagnostic)
 }
 
-/// A name of the configuration that leads nowhere.
+/// Reports a name in the configuration that refers to nothing.
 fn loose(name: &LooseName) -> Finding {
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
     let told = (name.text.clone(), name.hint.clone());
     Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, told, actions))
 }
 
-/// A budget of a day that is spent.
+/// Reports a spent daily budget.
 fn spent(hold: &Hold) -> Finding {
     let title = "its budget of today is spent, and its tasks wait for the next day".to_owned();
     let actions = vec![
@@ -83,7 +83,7 @@ fn spent(hold: &Hold) -> Finding {
     Finding::of_root(hold.on().to_string(), diagnostic)
 }
 
-/// A channel that does not take its messages.
+/// Reports a channel that does not accept its messages.
 fn undelivered(mail: &Mail) -> Finding {
     let title = match mail.dead {
         0 => format!("it takes no messages; waiting: {}", mail.waiting),
@@ -106,14 +106,14 @@ fn undelivered(mail: &Mail) -> Finding {
     Finding::of_root(format!("channel {name}"), diagnostic)
 }
 
-/// The A2A bridge does not listen.
+/// Reports that the A2A bridge does not listen.
 fn not_offered(why: String) -> Finding {
     let actions = vec![Remedy::command("look at the address", "doctor").suggested()];
     let told = ("no other agent reaches it".to_owned(), why);
     Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, told, actions))
 }
 
-/// A chat whose service does not answer.
+/// Reports a chat whose service does not respond.
 fn deaf((name, line): &(String, Line)) -> Finding {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
     let told = ("it receives no messages".to_owned(), line.last_error.clone().unwrap_or_default());
@@ -124,7 +124,7 @@ fn deaf((name, line): &(String, Line)) -> Finding {
     Finding::of_root(format!("chat {name}"), diagnostic)
 }
 
-/// A plugin that does not take its events.
+/// Reports a plugin that fails to handle an event.
 fn refusing(cursor: &PluginCursor) -> Finding {
     let tries = Counted(u64::from(cursor.attempts), "try");
     let (severity, title) = match cursor.paused_at {
@@ -148,7 +148,7 @@ fn refusing(cursor: &PluginCursor) -> Finding {
     Finding::of_root(format!("plugin {name}"), diagnostic)
 }
 
-/// A schedule whose latest tick made nothing.
+/// Reports a schedule whose latest tick failed.
 fn untimely((name, tick): &(ScheduleName, ScheduleTick)) -> Finding {
     let title = "its latest tick failed, and what it was to make was not made".to_owned();
     let actions = vec![
@@ -165,7 +165,7 @@ fn untimely((name, tick): &(ScheduleName, ScheduleTick)) -> Finding {
     Finding::of_root(format!("schedule {name}"), diagnostic)
 }
 
-/// A breaker that is open.
+/// Reports an open breaker.
 fn open(hold: &Hold) -> Finding {
     let title = "it failed repeatedly, and the pauses between tries are long".to_owned();
     let actions = vec![
@@ -180,14 +180,14 @@ fn open(hold: &Hold) -> Finding {
     Finding::of_root(hold.on().to_string(), diagnostic)
 }
 
-/// A daemon that starts nothing, and the reason that it gives.
+/// Reports a daemon that starts nothing, with its reason.
 fn paused(why: &str) -> Finding {
     let told = ("nothing is started".to_owned(), why.to_owned());
     let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
     Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, told, actions))
 }
 
-/// A daemon that is configured to start nothing.
+/// Reports a daemon whose configuration disables dispatch.
 fn disabled(why: &str) -> Finding {
     let told = ("dispatch is disabled".to_owned(), why.to_owned());
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];

@@ -1,7 +1,7 @@
-//! Why a task is not running: where what the board knows and what the daemon knows meet.
+//! Explains why a task is not running, from the board's and the daemon's knowledge.
 //!
-//! The board answers first: parents, times, people. What it would let run at once, the daemon is asked about, or found
-//! not to be there. So every task that is neither running nor over has an answer, and none of them is remembered.
+//! The board answers first: parents, times, people. For a task that the board would let run, the daemon is asked, or
+//! found missing. So every task that neither runs nor is over has a reason, and none of the reasons is stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::given;
 use crate::roster::CannotRun;
 use crate::time::timestamp;
 
-/// Puts into each of these tasks why it is not running.
+/// Sets the reason of each of these tasks.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
     let roster = call.service.roster();
     let config = call.service.config();
@@ -72,11 +72,11 @@ fn no_daemon(task: &Task) -> Waiting {
     Waiting::new(WaitingCode::NoDaemon, text)
 }
 
-/// A reason in a line for people, with the moment at which it ends.
+/// Returns a reason as one line for people, with its end.
 pub(crate) fn line(why: &Waiting) -> String {
     let starts = matches!(why.code, WaitingCode::Time | WaitingCode::Retry);
     let word = if starts { "at" } else { "until" };
-    // The other reasons have words of workers and of people in them.
+    // Other reasons contain texts of workers and people, in which no option may be inserted.
     let is_own = matches!(why.code, WaitingCode::NoDaemon | WaitingCode::Unassigned | WaitingCode::Time);
     let text = if is_own { given::repeated(&why.text) } else { why.text.clone() };
     match why.until {
