@@ -1,4 +1,4 @@
-//! What `doctor` finds out about who is heard and who is called: chats, plugins, and the A2A bridge.
+//! Checks of `doctor` on the automation: chats, plugins, and the A2A bridge.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -15,10 +15,10 @@ use crate::paths::Root;
 use crate::roster::Roster;
 use crate::service::BRIDGE;
 
-/// Who should be heard by a daemon that runs and is not, with the reason.
+/// Configured parts that should receive messages from a running daemon and do not, with the reason.
 pub(crate) type Unheard = BTreeMap<String, String>;
 
-/// Looks at all of them. Nothing is sent, and no plugin is called.
+/// Checks all of them. Sends nothing, and calls no plugin.
 pub(super) fn examine(root: &Root, unheard: Option<&Unheard>) -> Vec<Check> {
     // `configuration` reports a file that cannot be used.
     let Ok(config) = Config::load(root) else { return Vec::new() };
@@ -28,7 +28,7 @@ pub(super) fn examine(root: &Root, unheard: Option<&Unheard>) -> Vec<Check> {
     checks
 }
 
-/// Each chat: its channel, its secret, and whether its service answers.
+/// Checks each chat: its channel, its secret, and its service's response.
 fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> {
     let chats = Chats::load(root);
     let mut checks = Vec::new();
@@ -51,7 +51,7 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Unheard>) -> Vec<Check> 
     checks
 }
 
-/// Each plugin: its directory and its policy.
+/// Checks each plugin: its directory and its policy.
 fn plugins(root: &Root) -> Vec<Check> {
     let (plugins, roster) = (Plugins::load(root), Roster::load(root));
     let wrong = |plugin: &Plugin| match roster.policies().without_proxy(&plugin.manifest.policy, "a plugin") {
@@ -69,13 +69,13 @@ fn plugins(root: &Root) -> Vec<Check> {
     plugins.usable().map(check).collect()
 }
 
-/// The bridge: its address, and the tokens of its senders.
+/// Checks the bridge: its address, and the tokens of its senders.
 fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Unheard>) -> Vec<Check> {
     let Some(at) = config.listen else { return Vec::new() };
     let wrong = |why: String, hint: &str| Check::new("a2a", Verdict::Error, why).hint(hint);
     let elsewhere = "set another address as `listen` in [a2a] of supervisor.toml, and start the daemon again";
     let told = unheard.map(|unheard| unheard.get(BRIDGE));
-    // It is free again at once: nobody has connected.
+    // The port is free again at once, because nothing has connected.
     let mut checks = vec![match (told, TcpListener::bind(at).map(drop)) {
         (Some(Some(why)), _) => wrong(why.clone(), elsewhere),
         (Some(None), Err(e)) if e.kind() == ErrorKind::AddrInUse => {

@@ -1,4 +1,4 @@
-//! What `doctor` finds in the files of the boards, and how it mends them.
+//! Checks and repairs of `doctor` on the files of boards.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::transfer::attached;
 
-/// How many differences between log and board are told.
+/// Limit on the reported differences between log and board.
 const TOLD: usize = 10;
 
-/// Looks at every board of a root.
+/// Checks every board of a root.
 pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     let names = root.board_names()?;
@@ -26,7 +26,7 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
             checks.push(check);
         }
     }
-    // The files that are looked at here may be others than those that the daemon has open.
+    // The files may have been replaced since the daemon opened them, so its failures to write are listed too.
     checks.extend(
         troubles
             .into_iter()
@@ -39,7 +39,7 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
         }
         found.push(attachments(root, name));
         if beyond_repair.contains(name) {
-            // Each of them would name the repair again.
+            // The other lines would suggest the repair again.
             for check in found.iter_mut().filter(|check| check.verdict == Verdict::Error) {
                 check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
             }
@@ -137,10 +137,10 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
     }
 }
 
-/// What helps where the repair does not: never the repair itself.
+/// Returns a hint for a board that cannot be repaired. It does not suggest the repair again.
 fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
     match error {
-        // What is wrong is not in the rows.
+        // The problem is not in the rows.
         OpenError::NewerSchema { .. }
         | OpenError::OlderSchema { .. }
         | OpenError::Mixed { .. }
@@ -158,12 +158,12 @@ fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
     }
 }
 
-/// The option that names a board, where it is not the default one.
+/// Returns the option for a board, if it is not the default one.
 fn option(name: &BoardName) -> String {
     if *name == BoardName::default() { String::new() } else { format!("--board {name} ") }
 }
 
-/// What earlier repairs and restores have kept, and what was cut short.
+/// Reports files that earlier repairs and restores left.
 fn kept(root: &Root, name: &BoardName) -> Option<Check> {
     let path = root.board(name);
     let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();

@@ -1,4 +1,4 @@
-//! What `doctor` finds out about the channels of the configuration, without sending anything.
+//! Checks of `doctor` on the configured channels, without sending anything.
 
 use super::{Check, Verdict};
 use crate::automation::plugins::{Plugin, Plugins};
@@ -8,7 +8,7 @@ use crate::failure::with_causes;
 use crate::paths::Root;
 use crate::roster::Roster;
 
-/// Looks at each channel: its secret, its program, its policy.
+/// Checks each channel: its secret, its program, its policy.
 pub(super) fn examine(root: &Root) -> Vec<Check> {
     // `configuration` reports a file that cannot be used.
     let Ok(config) = Config::load(root) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What `doctor` finds out about the dashboard: whether it can listen, or does.
+//! Check of `doctor` on the dashboard: it listens, or can.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 
-/// Looks at the address of the configuration.
+/// Checks the configured address.
 pub(super) fn examine(root: &Root) -> Option<Check> {
     // `configuration` reports a file that cannot be used.
     let config = Config::load(root).ok()?.dashboard;
@@ -20,7 +20,7 @@ pub(super) fn examine(root: &Root) -> Option<Check> {
     if !config.enabled {
         return Some(check(Verdict::Ok, "switched off by `enabled` in [dashboard]".to_owned()));
     }
-    // It is free again at once: nobody has connected.
+    // The port is free again at once, because nothing has connected.
     Some(match TcpListener::bind(at) {
         Ok(_) => check(Verdict::Ok, format!("{at} is free; supervisor dashboard --open listens there")),
         Err(e) if e.kind() == ErrorKind::AddrInUse => {
@@ -37,7 +37,7 @@ pub(super) fn examine(root: &Root) -> Option<Check> {
     })
 }
 
-/// Whether a process has the socket that listens on an address.
+/// Returns true if a process has the listening socket of an address.
 fn listens(pid: i32, at: SocketAddr) -> bool {
     let table = if at.is_ipv4() { tcp() } else { tcp6() };
     let is_it = |entry: &TcpNetEntry| entry.state == TcpState::Listen && entry.local_address == at;

@@ -1,4 +1,4 @@
-//! What `doctor` finds out about the configuration and about this host.
+//! Checks of `doctor` on the configuration and on this host.
 
 use std::ffi::OsStr;
 
@@ -16,7 +16,7 @@ use crate::owner::OwnerLock;
 use crate::paths::Root;
 use crate::roster::Roster;
 
-/// Files of the configuration that cannot be used.
+/// Reports configuration files that cannot be used.
 pub(super) fn configuration(root: &Root) -> Vec<Check> {
     let (mut checks, mut tenants) = (Vec::new(), Tenants::default());
     let (roster, schedules, plugins) = (Roster::load(root), Schedules::load(root), Plugins::load(root));
@@ -42,7 +42,7 @@ pub(super) fn configuration(root: &Root) -> Vec<Check> {
     checks
 }
 
-/// Policies under which nothing can be started here.
+/// Reports policies that this host cannot enforce.
 fn unenforceable(root: &Root, host: &policies::Support) -> Vec<Check> {
     let roster = Roster::load(root).on(host);
     let unenforceable = roster.policies().unenforceable().iter();
@@ -54,7 +54,7 @@ fn unenforceable(root: &Root, host: &policies::Support) -> Vec<Check> {
         .collect()
 }
 
-/// Whether agents can run scripts that call tools.
+/// Checks that agents can run scripts that call tools.
 fn scripts() -> Check {
     match find_python(OsStr::new(USUAL_PATH)) {
         Some(python) => {
@@ -69,7 +69,7 @@ fn scripts() -> Check {
     }
 }
 
-/// What this host enforces for workers, in plain words.
+/// Describes in plain words the confinement of workers on this host.
 pub(super) fn host(root: &Root) -> Vec<Check> {
     let daemon = OwnerLock::owner(root).and_then(|owner| owner.pid);
     let host = examine_host(daemon);

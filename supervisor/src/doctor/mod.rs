@@ -1,4 +1,4 @@
-//! What `doctor` looks at: the root, its boards, the configuration and this host. Blocking.
+//! Checks of `doctor`: the root, its boards, the configuration and this host. Blocks.
 
 mod automation;
 mod boards;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::owner::OwnerLock;
 use crate::paths::Root;
 
-/// How one check went.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
     Error,
 }
 
-/// One thing that was looked at.
+/// A check with its result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Check {
     #[serde(rename = "check")]
@@ -52,27 +52,27 @@ impl Check {
     }
 }
 
-/// All that was looked at.
+/// All checks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Whether nothing is wrong, warnings aside.
+    /// True if there are no errors; warnings are ignored.
     pub(crate) ok: bool,
     pub(crate) checks: Vec<Check>,
 }
 
-/// What to do beside looking.
+/// Actions beside the checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Examination {
-    /// Whether each board's event log is played again.
+    /// True to replay the event log of each board.
     pub(crate) replay: bool,
-    /// Whether damaged boards are mended; the caller owns the root's lock.
+    /// True to repair damaged boards. The caller holds the root's lock.
     pub(crate) repair: bool,
 }
 
-/// Why nothing is written to some boards of a daemon that runs.
+/// Reasons why a running daemon does not write to some boards.
 pub(crate) type Troubles = BTreeMap<BoardName, String>;
 
-/// Looks at a root and at this host. `unheard` is what a daemon that runs does not hear.
+/// Checks a root and this host. `unheard` lists the parts that a running daemon does not receive messages for.
 pub(crate) fn examine(
     root: &Root,
     asked: Examination,

@@ -1,4 +1,5 @@
-//! What this release would adopt of a root: live runs, boards and configuration. Reads alone, beside whatever daemon runs.
+//! Preview of an upgrade: the live runs, boards and configuration that this release would adopt. Only reads, beside any
+//! running daemon.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,22 +12,19 @@ use super::{Check, Verdict, host};
 use crate::failure::Failure;
 use crate::paths::Root;
 
-/// What this release would adopt.
+/// Result of a preview.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Adoption {
     pub(crate) ok: bool,
-    /// The release that reports it.
     pub(crate) version: String,
-    /// The versions of run directories that it reads.
+    /// Versions of run directories that it reads.
     pub(crate) run_directories: Versions,
-    /// Runs that are not over.
     pub(crate) runs: Vec<RunFound>,
     pub(crate) boards: Vec<BoardFound>,
-    /// The configuration, file by file where something is wrong.
+    /// Configuration, with a check for each faulty file.
     pub(crate) configuration: Vec<Check>,
 }
 
-/// A range of versions.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Versions {
     pub(crate) oldest: u32,
@@ -37,38 +35,38 @@ pub(crate) struct Versions {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RunFound {
     pub(crate) board: BoardName,
-    /// Its number, which is the name of its directory.
+    /// Number of the run, which names its directory.
     pub(crate) run: i64,
-    /// The task, where the directory tells.
+    /// Task, if the directory has it.
     pub(crate) task: Option<String>,
-    /// The version of its directory, where that can be read.
+    /// Version of its directory, if readable.
     pub(crate) version: Option<u32>,
-    /// Whether its worker has ended, and only its end is not recorded on the board yet.
+    /// True if its worker has ended, and only the end is not recorded yet.
     pub(crate) has_ended: bool,
-    /// Whether this release takes it over.
+    /// True if this release takes it over.
     pub(crate) adopted: bool,
-    /// Why not.
+    /// Reason against taking it over.
     pub(crate) why: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoardFound {
     pub(crate) board: BoardName,
-    /// Its schema, where that can be read.
+    /// Version of its schema, if readable.
     pub(crate) schema: Option<i64>,
-    /// The newest schema that this release knows.
+    /// Newest schema that this release knows.
     pub(crate) known: Option<i64>,
-    /// Whether this release serves it.
+    /// True if this release serves it.
     pub(crate) served: bool,
-    /// Whether its first start changes the schema, after which an earlier release does not read it.
+    /// True if the first start changes the schema, so that earlier releases cannot read it.
     pub(crate) migrated: bool,
-    /// Why it is not served.
+    /// Reason against serving it.
     pub(crate) why: Option<String>,
-    /// What to do about that.
+    /// Action that helps.
     pub(crate) hint: Option<String>,
 }
 
-/// Looks at a root.
+/// Examines a root.
 pub(crate) fn adoption(root: &Root) -> Result<Adoption, Failure> {
     let names = root.board_names()?;
     let mut runs = Vec::new();
@@ -88,7 +86,7 @@ pub(crate) fn adoption(root: &Root) -> Result<Adoption, Failure> {
     })
 }
 
-/// The runs of a board that have a directory: each that is not over has one.
+/// Returns the runs of a board that have a directory, as every run in progress does.
 fn runs_of(root: &Root, board: &BoardName) -> Result<Vec<RunFound>, Failure> {
     let dir = root.runs(board);
     let entries = match std::fs::read_dir(&dir) {
@@ -107,7 +105,7 @@ fn runs_of(root: &Root, board: &BoardName) -> Result<Vec<RunFound>, Failure> {
     Ok(found)
 }
 
-/// One run. None where it is over by now. Its lock is left alone: a shim that begins must find it free.
+/// Examines a run; none if it has ended meanwhile. Does not take its lock: a starting shim must find it free.
 fn run_of(path: &Path, board: &BoardName, run: i64) -> Option<RunFound> {
     let found = RunFound {
         board: board.clone(),
