@@ -1,5 +1,5 @@
-//! `GET /api/v1/board`: a page of tasks as cards, grouped by status. What a card shows is read for all of them at once, and its texts are as
-//! long as something that is looked at among a thousand others.
+//! `GET /api/v1/board`: a page of tasks as cards, grouped by status. Details of cards are read for all tasks at once,
+//! and long texts are cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,32 +18,32 @@ use crate::diagnosis::why;
 use crate::failure::Failure;
 use crate::verbs;
 
-/// The names that the first page offers as filters, of tenants and of assignees each.
+/// Limit on the tenants and the assignees offered as filters on the first page, each.
 const NAMES: u32 = 1000;
-/// How much of a text a card carries, in bytes. `GET /api/v1/tasks/{id}` has all of it.
+/// Limit on a text of a card, in bytes. `GET /api/v1/tasks/{id}` has the whole text.
 const EXCERPT: usize = 2 << 10;
-/// What stands at the end of a text that goes on.
+/// Mark at the end of a cut text.
 const MORE: char = '…';
-/// How many missions at a limit are looked at for what they ask.
+/// Limit on the missions at a limit whose questions are read.
 const MISSIONS: usize = 1000;
-/// The most tasks that are asked for by their ids.
+/// Limit on the tasks requested by id.
 const NAMED: usize = 100;
 
 pub(super) fn mount(router: Routes) -> Routes {
     PREFIXES.into_iter().fold(router, |router, prefix| router.route(&format!("{prefix}/board"), get(board)))
 }
 
-/// A board, grouped by status.
+/// Page of a board, grouped by status.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct BoardPage {
     columns: Vec<Column>,
-    /// On the first page, how many tasks there are by status, of the tenant and the assignee that were named.
+    /// On the first page, the number of tasks by status, of the given tenant and assignee.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<BTreeMap<Status, i64>>,
-    /// On the first page those of the whole board, on a later one those of its tasks.
+    /// On the first page, the tenants of the whole board; on a later one, of its tasks.
     tenants: BTreeSet<String>,
     assignees: BTreeSet<String>,
-    /// Where the rest of the tasks starts; none where these are all.
+    /// Cursor of the next page; none after the last one.
     next: Option<String>,
     latest_event_id: EventId,
     now: Timestamp,
@@ -62,13 +62,13 @@ struct Card {
     task: Task,
     #[serde(flatten)]
     counts: CardCounts,
-    /// What it waits for; none where it runs or is over.
+    /// Reason why it waits; none if it runs or is over.
     waits: Option<Waiting>,
-    /// Whether it goes on only if a person does something, or its mission does; `question` is then what that asks.
+    /// True if the task or its mission waits for a person; `question` is then the question asked.
     needs_person: bool,
-    /// Since it was made, in seconds.
+    /// Age since creation, in seconds.
     age: u64,
-    /// The texts of which the card has the beginning alone.
+    /// Names of the texts that are cut on the card.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cut: Vec<&'static str>,
 }
@@ -83,14 +83,15 @@ pub(super) struct BoardQuery {
     include_archived: bool,
     limit: Option<u32>,
     cursor: Option<String>,
-    /// These tasks alone, separated by commas, whatever their status; those that are not there any more are left out.
+    /// Ids of the only tasks to return, whatever their status, separated by commas. Tasks that no longer exist are left
+    /// out.
     ids: Option<String>,
 }
 
 async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     let (ask, mut query) = ask.split();
     let named = query.ids.take().map(|ids| chosen(&ids, &query)).transpose()?;
-    // The cursor is read first: what happens in between is then told again, never missed.
+    // The cursor is read first, so that events of this request are sent again rather than missed.
     let newest = verbs::Events { since: EventId(i64::MAX), limit: 1, ..verbs::Events::default() };
     let latest_event_id = ask.dispatch(newest).await?.last_event;
     if let Some(ids) = named {
@@ -132,7 +133,7 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     written(StatusCode::OK, page).await
 }
 
-/// The tasks that a request names. Those who name tasks want these and no others.
+/// Parses the ids of a request. Ids exclude all other filters.
 fn chosen(ids: &str, query: &BoardQuery) -> Result<Vec<TaskId>, Failure> {
     let BoardQuery { tenant, assignee, search, include_archived, limit, cursor, ids: _ } = query;
     let chooses = tenant.is_some() || assignee.is_some() || search.is_some() || *include_archived;
@@ -149,7 +150,7 @@ fn chosen(ids: &str, query: &BoardQuery) -> Result<Vec<TaskId>, Failure> {
     Ok(ids.into_iter().collect())
 }
 
-/// Answers with these tasks, as far as there are any for the caller.
+/// Responds with these tasks, without missing or invisible ones.
 async fn these(ask: &Ask<()>, ids: Vec<TaskId>, latest_event_id: EventId) -> Result<Response, Failure> {
     let call = ask.admit::<verbs::List>().await?;
     let actor = call.actor.clone();
@@ -157,7 +158,7 @@ async fn these(ask: &Ask<()>, ids: Vec<TaskId>, latest_event_id: EventId) -> Res
         let (mut tasks, mut cut) = (Vec::new(), Vec::new());
         for id in &ids {
             match view.task_for(id, &actor) {
-                // One after the other, so that there is one whole body at a time.
+                // One after the other, so that only one whole body is in memory at a time.
                 Ok(mut task) => {
                     cut.push(shortened(&mut task));
                     tasks.push(task);
@@ -176,19 +177,19 @@ async fn these(ask: &Ask<()>, ids: Vec<TaskId>, latest_event_id: EventId) -> Res
     written(StatusCode::OK, page).await
 }
 
-/// The tenants and the assignees of these tasks.
+/// Returns the tenants and the assignees of tasks.
 fn names(tasks: &[Task]) -> (BTreeSet<String>, BTreeSet<String>) {
     let tenants = tasks.iter().filter_map(|task| task.tenant.as_ref().map(ToString::to_string));
     let assignees = tasks.iter().filter_map(|task| task.assignee.as_ref().map(ToString::to_string));
     (tenants.collect(), assignees.collect())
 }
 
-/// Leaves the beginnings of long texts and lists. Returns which were longer.
+/// Cuts long texts and lists. Returns the names of the cut fields.
 fn shortened(task: &mut Task) -> Vec<&'static str> {
     let question = task.question.as_mut();
     let (asked, results) =
         question.map_or((None, None), |asks| (Some(&mut asks.text), Some(&mut asks.results)));
-    // What the tasks before have come to is for who decides, with the task open.
+    // The results of earlier tasks are shown with the open task, not on its card.
     let has_results = results.is_some_and(|results| !std::mem::take(results).is_empty());
     let texts = [
         ("body", task.body.as_mut()),
@@ -223,7 +224,7 @@ fn columns(cards: Vec<Card>) -> Vec<Column> {
     columns.into_iter().map(|(name, tasks)| Column { name, tasks }).collect()
 }
 
-/// Adds the columns that have no task on the first page, so that it has them all; that of the archive only where that is shown.
+/// Adds empty columns to the first page, so that it has all of them. The archive is added only if it is shown.
 fn fill_in(columns: &mut Vec<Column>, is_archive_shown: bool) {
     for name in Status::ALL.iter().copied().filter(|name| is_archive_shown || *name != Status::Archived) {
         if !columns.iter().any(|column| column.name == name) {
@@ -233,7 +234,7 @@ fn fill_in(columns: &mut Vec<Column>, is_archive_shown: bool) {
     columns.sort_by_key(|column| column.name);
 }
 
-/// How many tasks there are by status, for a caller who sees those of its tenant alone.
+/// Counts tasks by status. A confined caller counts its own tenant only.
 async fn counted(
     call: &Call,
     (tenant, assignee): (Option<Tenant>, Option<Profile>),
@@ -242,7 +243,7 @@ async fn counted(
     call.read(move |view| view.tasks_by_status(tenant.as_ref(), assignee.as_ref())).await
 }
 
-/// The cards of these tasks, in their order, with what was cut of each.
+/// Makes the cards of tasks, in order, with the names of the cut fields.
 async fn cards(
     call: &Call,
     (tasks, cut): (Vec<Task>, Vec<Vec<&'static str>>),

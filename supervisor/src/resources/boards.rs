@@ -1,4 +1,4 @@
-//! The paths of boards as wholes, and of the root that they lie in.
+//! Paths of boards as a whole, and of the root.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek as _};
@@ -17,10 +17,9 @@ use crate::service::details::Details;
 use crate::transfer;
 use crate::verbs;
 
-/// How much of an export is read at a time.
+/// Size of a read of an export, in bytes.
 const READ: usize = 64 << 10;
 
-/// Adds the resources.
 pub(super) fn mount(router: Routes) -> Routes {
     router
         .route("/api/v1/boards", get(list).post(create))
@@ -44,7 +43,6 @@ async fn edit(ask: Ask, Id(slug): Id<BoardName>, Given(details): Given<Details>)
     ask.answer(verbs::EditBoard { slug, details }).await
 }
 
-/// The parameters of a removal.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Removal {
@@ -62,14 +60,14 @@ async fn doctor(ask: Ask<verbs::Doctor>) -> Reply {
     ask.answer(doctor).await
 }
 
-/// The parameters of an export.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportQuery {
     tenant: Option<Tenant>,
 }
 
-/// Sends the board as JSON Lines. It is written to a file without a name first, so that a slow client holds no snapshot.
+/// Sends the board as JSON Lines. The export goes to an unnamed file first, so that a slow client does not keep a
+/// snapshot open.
 async fn export(ask: Ask<ExportQuery>) -> Reply {
     let (ask, ExportQuery { tenant }) = ask.split();
     let call = ask.admit::<verbs::Export>().await?;

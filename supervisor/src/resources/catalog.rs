@@ -1,4 +1,4 @@
-//! The resources of the API as a document lists them: each with the verb whose callers may use it.
+//! Catalog of the API's resources for the OpenAPI page, each with the verb that decides its callers.
 
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -9,39 +9,37 @@ use crate::verbs as v;
 
 type Make = fn() -> Schema;
 
-/// One method of one path.
+/// A method of a path.
 #[derive(Debug)]
 pub(super) struct Resource {
-    /// The method, in lower case.
+    /// Method in lower case.
     pub(super) method: &'static str,
-    /// The path, without what all paths begin with.
+    /// Path without the common prefix.
     pub(super) path: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     pub(super) about: &'static str,
-    /// Who may call this verb may use the resource; none for everybody.
+    /// Verb whose callers may use the resource; none for all callers.
     pub(super) verb: Option<&'static str>,
     pub(super) query: Option<Make>,
     pub(super) body: Body,
     pub(super) reply: Reply,
-    /// Whether it is there for the clients of `hermes kanban` as well.
+    /// True if clients of `hermes kanban` may use it under their prefix, too.
     pub(super) is_shared: bool,
 }
 
-/// What a request carries.
 #[derive(Debug)]
 pub(super) enum Body {
     None,
     Json(Make),
-    /// The bytes of a file.
     Bytes,
 }
 
-/// What comes back.
+/// Body of a response.
 #[derive(Debug)]
 pub(super) enum Reply {
     OfVerb,
     Json(Make),
-    /// Of this media type.
+    /// Body of this media type.
     Other(&'static str),
 }
 
@@ -50,7 +48,7 @@ fn schema<T: JsonSchema>() -> Schema {
 }
 
 impl Resource {
-    /// A resource that takes nothing and answers as its verb does.
+    /// Makes a resource without input and with the reply of its verb.
     const fn of<V: Verb>(method: &'static str, path: &'static str, about: &'static str) -> Self {
         Resource {
             method,
@@ -64,7 +62,7 @@ impl Resource {
         }
     }
 
-    /// A resource of everybody.
+    /// Makes a resource for all callers.
     const fn of_anybody(method: &'static str, path: &'static str, about: &'static str) -> Self {
         Resource { verb: None, ..Self::of::<v::List>(method, path, about) }
     }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/config`: how a page begins, as `[dashboard]` in `supervisor.toml` says it.
+//! `GET /api/v1/config`: initial settings of a page, from `[dashboard]` in `supervisor.toml`.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -16,21 +16,21 @@ pub(super) fn mount(router: Routes) -> Routes {
     PREFIXES.into_iter().fold(router, |router, prefix| router.route(&format!("{prefix}/config"), get(config)))
 }
 
-/// How a page begins.
+/// Initial settings of a page.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PageConfig {
-    /// The tenant that the board is filtered by; none for all.
+    /// Tenant that the board is filtered by; none for all.
     default_tenant: Option<String>,
-    /// Whether running tasks stand in lanes by profile.
+    /// True if running tasks are shown in lanes by profile.
     lane_by_profile: bool,
-    /// Whether archived tasks are shown.
+    /// True if archived tasks are shown.
     include_archived_by_default: bool,
-    /// Whether texts are shown as Markdown.
+    /// True if texts are shown as Markdown.
     render_markdown: bool,
 }
 
 async fn config(ask: Ask) -> Result<Response, Failure> {
-    // Who may see the board may know how it begins.
+    // Callers who may see the board may know its settings.
     let call = ask.admit::<verbs::List>().await?;
     let config = call.service.config();
     let dashboard = &config.dashboard;

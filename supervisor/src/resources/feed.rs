@@ -1,4 +1,4 @@
-//! The events of a board as they come, for whatever carries them to a reader: each one once, in order, from a cursor on.
+//! Feed of a board's events, for any transport: each event once, in order, from a cursor on.
 
 use std::time::Duration;
 
@@ -11,37 +11,37 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs;
 
-/// A sign of life at least this often, so that what lies between sees a connection that is alive.
+/// Longest silence before a sign of life, which keeps proxies from closing the connection.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
-/// How long a reader may take nothing before its stream ends.
+/// Time for which a client may accept nothing before its stream ends.
 pub(super) const STALL: Duration = Duration::from_secs(30);
-/// The events of one piece at most, and the bytes of their payloads.
+/// Limits on a piece: its events, and the bytes of their payloads.
 const PIECE: u32 = 200;
 const PIECE_BYTES: usize = 64 << 10;
-/// The pause after a piece: a burst of commits is one read.
+/// Pause after a piece, so that a burst of commits needs one read.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a stream lasts at most; its reader opens another one from where it was. That of a tenant's user is shorter,
-/// because each request finds out anew whose member a user is.
+/// Longest life of a stream; its client opens another one from its cursor. It is shorter for a user of a tenant,
+/// because membership is checked at each request.
 const LONGEST: Duration = Duration::from_hours(1);
 const LONGEST_OF_MEMBER: Duration = Duration::from_mins(10);
 
-/// The events after a cursor.
+/// Events after a cursor.
 #[derive(Debug)]
 pub(super) struct Feed {
     call: Call,
     tenant: Option<Tenant>,
     since: EventId,
-    /// The last event of the board, as of the last look.
+    /// Last event of the board at the last read.
     last: EventId,
     news: watch::Receiver<i64>,
-    /// The last piece was sent at this time.
+    /// Time of the last piece.
     sent: Option<Instant>,
 }
 
-/// What a feed has next.
+/// Next piece of a feed.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// The log starts later than where the feed was: events in between were folded.
+    /// Horizon of the log, if events after the cursor have been folded.
     pub(super) folded: Option<Horizon>,
     pub(super) events: Vec<Event>,
 }
@@ -51,13 +51,13 @@ pub(super) struct Piece {
 pub(super) struct Opened {
     pub(super) feed: Feed,
     pub(super) place: OpenStream,
-    /// The last event of the board.
+    /// Last event of the board.
     pub(super) last: EventId,
-    /// How long it may last.
+    /// Longest life of the stream.
     pub(super) longest: Duration,
 }
 
-/// Opens a feed for a caller who may read the events, from an event on; from now on where none is named.
+/// Opens a feed for a caller who may read events. Starts after `since`, or now.
 pub(super) async fn open(
     ask: &Ask<()>,
     since: Option<EventId>,
@@ -75,28 +75,28 @@ pub(super) async fn open(
         return Err(Failure::new(Code::Unreachable, "no daemon serves this root, and a stream needs one"));
     }
     let place = ask.open_stream()?;
-    // Subscribed before the first look, so that nothing falls between.
+    // Subscribed before the first read, so that no event is missed in between.
     let news = call.board()?.changes();
     let last = call.read(|view| view.last_event()).await?;
-    // A cursor of another log, such as that of a board which was restored, means nothing here.
+    // A cursor beyond the last event belongs to another log, such as a restored board's.
     let since = since.filter(|since| *since <= last).unwrap_or(last);
     let feed = Feed { call, tenant: asked.tenant, since, last, news, sent: None };
     Ok(Opened { feed, place, last, longest })
 }
 
 impl Feed {
-    /// Where it is: what comes next is after this event.
+    /// Returns its cursor: the next event comes after it.
     pub(super) fn since(&self) -> EventId {
         self.since
     }
 
-    /// The last event of the board, whatever the tenant.
+    /// Returns the last event of the board, for any tenant.
     pub(super) fn last(&self) -> EventId {
         self.last
     }
 
-    /// Returns what has happened since the last piece, as soon as something has; none where the board is taken away.
-    /// Not cancel-safe: a piece that was read and not returned is lost.
+    /// Waits for events after the last piece, and returns them. None if the board is removed. Not cancel-safe: a piece
+    /// that was read and not returned is lost.
     pub(super) async fn next(&mut self) -> Result<Option<Piece>, Failure> {
         if let Some(sent) = self.sent {
             tokio::time::sleep_until(sent + PAUSE).await;
@@ -118,7 +118,7 @@ impl Feed {
             let folded = horizon.filter(|horizon| self.since < horizon.through);
             self.since = match found.rows.last() {
                 Some(event) if found.more => event.id,
-                // The filter has seen everything up to the last event of the board.
+                // The filter has seen everything up to the board's last event.
                 Some(_) | None => last.max(self.since),
             };
             if folded.is_some() || !found.rows.is_empty() {

@@ -1,4 +1,4 @@
-//! The bytes of attachments on their way in and out.
+//! Upload and download of attachments.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::failure::Failure;
 use crate::service::BoardHandle;
 use crate::verbs;
 
-/// So much of a body is written at a time. What comes meanwhile waits in the socket.
+/// Size of a write of an upload, in bytes. Further data waits in the socket.
 const PIECE: usize = 256 << 10;
-/// So much of a file is read at a time.
+/// Size of a read of a download, in bytes.
 const READ: usize = 64 << 10;
 
 pub(super) fn mount(router: Routes) -> Routes {
@@ -54,7 +54,7 @@ async fn upload(ask: Ask<verbs::Attach>, id: Id<TaskId>, body: Body) -> Result<R
     written(StatusCode::CREATED, kept).await
 }
 
-/// Stores a body as it comes. A thread is taken for each piece that is there, and for none that is waited for.
+/// Stores a body as it arrives. Takes a blocking thread only for data that has arrived.
 async fn receive(board: &Arc<BoardHandle>, mut body: Body) -> Result<Sealed, Failure> {
     let blobs = board.blobs().clone();
     let mut draft = stored(move || blobs.draft()).await?;
@@ -84,7 +84,7 @@ async fn append(mut draft: Draft, pieces: Vec<Bytes>) -> Result<Draft, Failure> 
     .await
 }
 
-/// A step on the file of a body, which is gone where the step fails.
+/// Runs a step on the file of a body. The file is removed if the step fails.
 async fn stored<T: Send + 'static>(
     step: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -105,7 +105,7 @@ async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failur
     let found = call
         .read(move |view| {
             let Some(file) = view.attachment(id)? else { return Ok(None) };
-            // A file of a task that the caller does not see is not there for it either.
+            // A file of a task that the caller may not see is reported as missing.
             match view.task_for(&file.task_id, &actor) {
                 Err(kernel::Error::NotFound { .. }) => Ok(None),
                 seen => seen.map(|_| Some(file)),
@@ -117,7 +117,7 @@ async fn download(ask: Ask, Id(id): Id<AttachmentId>) -> Result<Response, Failur
     let headers = [
         (header::CONTENT_TYPE, media_type(&file)),
         (header::CONTENT_LENGTH, file.size.to_string()),
-        // Whatever it says it is, a browser keeps it and runs nothing of it.
+        // A browser saves the file and runs nothing of it, whatever its media type.
         (header::CONTENT_DISPOSITION, "attachment".to_owned()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (header::CONTENT_SECURITY_POLICY, "sandbox".to_owned()),
@@ -147,7 +147,7 @@ async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure
     Ok(tokio::fs::File::from_std(bytes))
 }
 
-/// The media type that was told for a file, where it can stand in a header.
+/// Returns the media type of a file as given at upload, if it is valid in a header.
 fn media_type(file: &Attachment) -> String {
     let told = file.content_type.as_deref().filter(|told| header::HeaderValue::from_str(told).is_ok());
     told.unwrap_or("application/octet-stream").to_owned()

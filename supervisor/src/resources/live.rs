@@ -1,4 +1,4 @@
-//! `GET /api/v1/runs/live`: what is shown of each live worker, in one flat record: `status` has the same facts among all others.
+//! `GET /api/v1/runs/live`: the live workers, each as one flat record. `status` has the same facts among others.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -22,37 +22,36 @@ pub(super) struct LiveRuns {
     now: Timestamp,
 }
 
-/// A live worker.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LiveWorker {
     #[schemars(with = "String")]
     board: BoardName,
     task: TaskId,
-    /// The title of the task.
+    /// Title of its task.
     title: String,
     run: RunId,
     purpose: Purpose,
     profile: Option<Profile>,
-    /// The lane of the profile; none where it is not known any more.
+    /// Lane of the profile; none if the lane no longer exists.
     lane: Option<String>,
     tenant: Option<Tenant>,
-    /// The process of the worker, once it runs.
+    /// Pid of the worker, once it runs.
     pid: Option<i32>,
     started_at: Timestamp,
     age_seconds: u64,
-    /// Until it is ended, in seconds; none where it has no limit.
+    /// Time until it is ended, in seconds; none without a limit.
     left_seconds: Option<u64>,
-    /// When it is ended.
+    /// Time at which it is ended.
     deadline: Option<Timestamp>,
-    /// The processor time of its processes, in microseconds: the difference of two looks is what they use.
+    /// CPU time of its processes, in microseconds. The use is the difference of two readings.
     cpu_us: Option<u64>,
     memory_bytes: Option<u64>,
     processes: Option<usize>,
-    /// What its agent says that it has used.
+    /// Tokens used, as reported by its agent.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cost_usd_micros: Option<u64>,
-    /// What it said last with a heartbeat.
+    /// Note that it sent with its last heartbeat.
     last_note: Option<String>,
     last_progress_at: Option<Timestamp>,
     health: WorkerHealth,

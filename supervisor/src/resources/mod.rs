@@ -1,4 +1,4 @@
-//! The resources of the API: each one is a verb under a path that a client would guess.
+//! Resources of the API: verbs under paths that a client would guess.
 
 mod board;
 mod boards;
@@ -17,10 +17,10 @@ use axum::Router;
 use crate::api::{Routes, Surface};
 use crate::verbs;
 
-/// Where resources are: those of the board of `hermes kanban` also where its clients look for them.
+/// Prefixes of resources. Resources that Hermes Kanban has too are also under the prefix of its clients.
 const PREFIXES: [&str; 2] = ["/api/v1", "/api/plugins/kanban"];
 
-/// The whole API: a path per verb, and the resources that map onto them.
+/// Returns the whole API: a path per verb, and the resources.
 pub(crate) fn surface() -> Surface {
     Surface {
         routes: routes(),
@@ -31,7 +31,7 @@ pub(crate) fn surface() -> Surface {
     }
 }
 
-/// The paths of all verbs and resources.
+/// Returns the paths of all verbs and resources.
 fn routes() -> Routes {
     let mounts: [fn(Routes) -> Routes; 9] = [
         verbs::mount,

@@ -1,5 +1,5 @@
-//! `GET /api/v1/openapi.json`: what the caller may use of the API, as a document of `OpenAPI` 3.1. It is made from the registry of verbs, whose
-//! requests say their schema, and from the list of resources.
+//! `GET /api/v1/openapi.json`: the part of the API that the caller may use, as an `OpenAPI` 3.1 document. It is made
+//! from the registry of verbs, which has the schemas of requests, and from the catalog of resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::catalog::{Body, RESOURCES, Reply, Resource};
 use crate::api::{Ask, Audience, Effect, Entry, Messages, Routes, blocking, written};
 use crate::failure::Failure;
 
-/// Where schemas lie in the document, and where in a schema of its own.
+/// Prefixes of references to schemas: in the document, and in a schema of its own.
 const HERE: &str = "#/components/schemas/";
 const OWN: &str = "#/$defs/";
 
@@ -29,7 +29,7 @@ async fn openapi(ask: Ask) -> Result<Response, Failure> {
     written(StatusCode::OK, made).await
 }
 
-/// The document for somebody who may call these verbs.
+/// Returns the document for a caller who may call these verbs.
 pub(super) fn document(verbs: &[Entry], exchanges: &[Messages]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn of_messages(messages: &Messages, schemas: &mut Schemas) -> Value {
     })
 }
 
-/// The parameters of a path.
+/// Returns the parameters of a path.
 fn in_path(path: &str) -> Vec<Value> {
     let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let parameter =
@@ -130,7 +130,7 @@ fn of_resource(resource: &Resource, verb: Option<&Entry>, path: &str, schemas: &
     if let Some(query) = resource.query {
         let schema = schemas.adopted(query());
         parameters.extend(in_query(&schema).into_iter().filter(|parameter| {
-            // It stands in the path.
+            // The path already contains it.
             !names_a_thing || parameter["name"] != "task_id"
         }));
     }
@@ -180,7 +180,7 @@ fn audience(entry: &Entry) -> Value {
     json!(callers)
 }
 
-/// The parameters of a query, from the fields of its record.
+/// Returns the parameters of a query, from the fields of its type.
 fn in_query(schema: &Value) -> Vec<Value> {
     let required: BTreeSet<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -189,7 +189,7 @@ fn in_query(schema: &Value) -> Vec<Value> {
     fields.map(parameter).collect()
 }
 
-/// The headers that each request may have.
+/// Returns the optional headers of a request.
 fn headers(verb: Option<&Entry>) -> Vec<Value> {
     let header = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
     let mut headers = vec![header("Board")];
@@ -237,16 +237,16 @@ fn refusal() -> Value {
     json!({ "description": "It is refused.", "content": { "application/problem+json": { "schema": schema } } })
 }
 
-/// The schemas of the document. Those that several requests have are there once.
+/// Schemas of the document. A schema shared by several requests appears once.
 #[derive(Default)]
 struct Schemas {
     made: BTreeMap<String, Value>,
-    /// Each as it was before its references were changed, by its name here.
+    /// Schemas by name in the document, before their references were changed.
     raw: BTreeMap<String, Value>,
 }
 
 impl Schemas {
-    /// Puts a schema in under a name. Returns a reference to it.
+    /// Adds a schema under a name. Returns a reference to it.
     fn put(&mut self, name: &str, schema: Schema) -> Value {
         let schema = self.adopted(schema);
         let name = format!("request.{}", word(name));
@@ -254,7 +254,7 @@ impl Schemas {
         json!({ "$ref": format!("{HERE}{name}") })
     }
 
-    /// Takes the parts of a schema in, and returns it with references to them.
+    /// Adds the parts of a schema, and returns it with references to them.
     fn adopted(&mut self, schema: Schema) -> Value {
         let mut schema = schema.to_value();
         let parts = schema.as_object_mut().and_then(|fields| {
@@ -268,7 +268,7 @@ impl Schemas {
         };
         let mut names = BTreeMap::new();
         for (own, part) in &parts {
-            // One of the same name that says something else is another one.
+            // A different part of the same name gets another name.
             let free = |name: &String| self.raw.get(name).is_none_or(|there| there == part);
             let name = (0..=parts.len())
                 .map(|n| if n == 0 { word(own) } else { format!("{}.{n}", word(own)) })
@@ -292,7 +292,7 @@ impl Schemas {
     }
 }
 
-/// A name as components may have it.
+/// Replaces characters that names of components may not have.
 fn word(name: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     name.chars().map(fit).collect()

@@ -1,4 +1,4 @@
-//! The document is whole, and valid as far as its readers look.
+//! Tests that the document is complete and valid for its readers.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn whole() -> Value {
     document(&verbs::entries(), &[])
 }
 
-/// Hands every object of a value to `each`, with the way to it.
+/// Calls `each` for every object of a value, with its path.
 fn walk(value: &Value, at: &str, each: &mut dyn FnMut(&Map<String, Value>, &str)) {
     match value {
         Value::Object(fields) => {
@@ -30,7 +30,7 @@ fn every_verb_and_every_resource_is_in_the_document() {
         let operation = &document["paths"][format!("/api/v1/verbs/{}", entry.name)]["post"];
         assert_eq!(operation["operationId"], format!("verb.{}", entry.name));
     }
-    // The paths as the files of this room mount them.
+    // Paths mounted by the files of this room.
     let mounted = Regex::new(
         r#"route\(\s*(?:&at\("([^"]+)"\)|&format!\("\{prefix\}([^"]+)"\)|"/api/v1([^"]+)"),\s*((?:[a-z]+\([a-z_]+\)\.?)+)\)"#,
     )
@@ -110,7 +110,7 @@ fn every_operation_is_one_of_openapi() {
     }
 }
 
-/// The words of JSON Schema 2020-12 that are used, and what may stand behind each.
+/// Keywords of JSON Schema 2020-12 in use, with their permitted values.
 #[test]
 fn every_schema_is_one_of_json_schema() {
     let types = ["string", "integer", "number", "boolean", "object", "array", "null"];

@@ -1,4 +1,4 @@
-//! The paths of tasks, links and events.
+//! Paths of tasks, links and events.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -27,7 +27,7 @@ pub(super) fn mount(router: Routes) -> Routes {
         .route("/api/v1/metrics", get(metrics))
 }
 
-/// Adds what the board of `hermes kanban` has, too.
+/// Adds the paths that Hermes Kanban has, too.
 fn mount_at(router: Routes, prefix: &str) -> Routes {
     let at = |path: &str| format!("{prefix}{path}");
     router
@@ -101,7 +101,7 @@ async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply {
     ask.answer(pass).await
 }
 
-/// One verb that the caller may call.
+/// A verb that the caller may call.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
@@ -110,7 +110,7 @@ struct Row {
     request: &'static Schema,
 }
 
-/// What the request of each verb looks like: to say it takes milliseconds, so it is said once.
+/// Schemas of all requests. Making them takes milliseconds, so it is done once.
 static REQUESTS: LazyLock<BTreeMap<&'static str, Schema>> =
     LazyLock::new(|| verbs::entries().into_iter().map(|entry| (entry.name, (entry.request)())).collect());
 
@@ -122,7 +122,7 @@ async fn table_of_verbs(ask: Ask) -> Reply {
     written(StatusCode::OK, rows.collect::<Vec<_>>()).await
 }
 
-/// The parameters of the event log. Kinds are separated by commas.
+/// Query of the event log. Kinds are separated by commas.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventQuery {
@@ -173,7 +173,7 @@ async fn stats(ask: Ask<verbs::Stats>) -> Reply {
     ask.answer(stats).await
 }
 
-/// The type of the text format (`OpenMetrics` 1.0, "Protocol Negotiation").
+/// Media type of the text format (`OpenMetrics` 1.0, "Protocol Negotiation").
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 async fn metrics(ask: Ask<verbs::Metrics>) -> Reply {

@@ -1,4 +1,4 @@
-//! `GET /events` over a WebSocket: the events as they come, each message in the form of a page of `events`.
+//! `GET /events` over a WebSocket: streams events, each message in the form of a page of `events`.
 
 use axum::response::Response;
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -11,10 +11,10 @@ use crate::api::{Ask, Socket, Switch, Switching};
 use crate::failure::Failure;
 use crate::verbs::EventPage;
 
-/// The messages that a reader may send, who has nothing to say: an hour of answers to pings, and of its own.
+/// Limit on the messages of a client, which has nothing to say: enough for an hour of pongs and pings.
 const TALK: u32 = 1000;
 
-/// Answers a request that asks for a WebSocket.
+/// Accepts a request for a WebSocket.
 pub(super) async fn begin(
     ask: &Ask<()>,
     switch: Switch,
@@ -23,7 +23,7 @@ pub(super) async fn begin(
 ) -> Result<Response, Failure> {
     let opened = feed::open(ask, since, tenant).await?;
     let (response, switching) = switch.agree()?;
-    // Tracked by its connection: it ends when the client closes it or reads nothing.
+    // Tracked by its connection: it ends when the client closes it or stops reading.
     tokio::spawn(run(opened, switching));
     Ok(response)
 }
@@ -38,11 +38,11 @@ async fn run(opened: Opened, switching: Switching) {
         }
     };
     tokio::select! {
-        // What is dropped on the way is read again by the reader that comes back with the last cursor.
+        // Dropped events are read again by a client that reconnects with its last cursor.
         done = tokio::time::timeout(longest, carried) => drop(done),
         () = place.over() => {}
     }
-    // A client that has gone needs no farewell.
+    // A client may have gone without a close frame.
     drop(tokio::time::timeout(STALL, socket.close(None)).await);
     drop(counts);
 }
@@ -55,13 +55,13 @@ async fn carry(mut feed: Feed, socket: &mut Socket) {
             loop {
                 let quiet = Instant::now() + ALIVE;
                 tokio::select! {
-                    // Kept over the turns of this loop, so that no piece is lost.
+                    // Kept across this loop, so that no piece is lost.
                     piece = next.as_mut() => break piece,
-                    // Cancel-safe: what is not taken stays in the socket.
+                    // Cancel-safe: an unread message stays in the socket.
                     heard = socket.next() => {
                         talk = talk.saturating_add(1);
                         let is_over = matches!(heard, Some(Ok(Message::Close(_)) | Err(_)) | None);
-                        // The answer to a ping waits in the socket.
+                        // A pong may be waiting in the socket's buffer.
                         if is_over || talk > TALK || !flushed(socket).await {
                             return;
                         }
@@ -90,11 +90,11 @@ async fn carry(mut feed: Feed, socket: &mut Socket) {
 }
 
 fn text(page: &EventPage) -> Message {
-    // What is read from the board can be written.
+    // Values read from the board can be serialised.
     Message::text(serde_json::to_string(page).unwrap_or_default())
 }
 
-/// Writes a message. Returns whether the reader has taken it in time.
+/// Writes a message. Returns false if the client did not accept it in time.
 async fn said(socket: &mut Socket, message: Message) -> bool {
     tokio::time::timeout(STALL, socket.send(message)).await.is_ok_and(|sent| sent.is_ok())
 }

@@ -26,9 +26,9 @@ use super::feed::{self, ALIVE, Feed, Opened, Piece, STALL};
 use crate::api::{Ask, Routes, Streamed};
 use crate::failure::Failure;
 
-/// The pieces that a slow reader may be behind. The next one is read from the board when there is room.
+/// Number of pieces buffered for a slow client. The next one is read from the board when there is space.
 const BEHIND: usize = 1;
-/// A browser that has lost its stream says by this where it was.
+/// Header by which a reconnecting browser names its last event.
 const LAST_EVENT: &str = "last-event-id";
 
 pub(super) fn mount(router: Routes) -> Routes {
@@ -47,7 +47,7 @@ async fn stream(ask: Ask<StreamQuery>, headers: HeaderMap) -> Result<Response, F
     let seen = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok()?.trim().parse::<EventId>().ok());
     let opened = feed::open(&ask, seen.max(since), tenant).await?;
     let (sender, receiver) = mpsc::channel(BEHIND);
-    // Tracked by its connection: it ends when nobody reads the body any more.
+    // Tracked by its connection: it ends when the body is not read any more.
     tokio::spawn(run(opened, sender));
     let pieces = unfold(receiver, |mut receiver: mpsc::Receiver<Bytes>| async {
         receiver.recv().await.map(|bytes| (Ok::<_, std::convert::Infallible>(bytes), receiver))
@@ -55,13 +55,13 @@ async fn stream(ask: Ask<StreamQuery>, headers: HeaderMap) -> Result<Response, F
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // A proxy between passes each event on as it comes.
+        // Keeps proxies such as nginx from buffering the events.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Extension(Streamed), Body::from_stream(pieces)).into_response())
 }
 
-/// Carries a feed to its reader until either ends.
+/// Copies a feed to its client until either ends.
 async fn run(opened: Opened, sender: mpsc::Sender<Bytes>) {
     let Opened { feed, place, last, longest } = opened;
     let carried = async {
@@ -72,10 +72,10 @@ async fn run(opened: Opened, sender: mpsc::Sender<Bytes>) {
         carry(feed, &sender).await;
     };
     tokio::select! {
-        // What is dropped on the way is read again by the reader that comes back with the id of the last event that it has.
+        // Dropped events are read again by a client that reconnects with its last event id.
         done = tokio::time::timeout(longest, carried) => drop(done),
         () = place.over() => {}
-        // Nobody reads it any more.
+        // The body is not read any more.
         () = sender.closed() => {}
     }
 }
@@ -86,7 +86,7 @@ async fn carry(mut feed: Feed, sender: &mpsc::Sender<Bytes>) {
         let piece = loop {
             let quiet = Instant::now() + ALIVE;
             tokio::select! {
-                // Kept over the turns of this loop, so that no piece is lost.
+                // Kept across this loop, so that no piece is lost.
                 piece = next.as_mut() => break piece,
                 () = tokio::time::sleep_until(quiet) => {
                     if !sent(sender, Bytes::from_static(b": alive\n\n")).await {
@@ -110,7 +110,7 @@ async fn carry(mut feed: Feed, sender: &mpsc::Sender<Bytes>) {
     }
 }
 
-/// Hands bytes to the connection. Returns whether the reader has taken what came before in time.
+/// Passes bytes to the connection. Returns false if the client did not accept the earlier ones in time.
 async fn sent(sender: &mpsc::Sender<Bytes>, bytes: Bytes) -> bool {
     tokio::time::timeout(STALL, sender.send(bytes)).await.is_ok_and(|sent| sent.is_ok())
 }
@@ -121,10 +121,10 @@ fn written(piece: &Piece) -> String {
     folded.chain(piece.events.iter().map(event)).collect()
 }
 
-/// One event of the stream.
+/// Formats one server-sent event.
 fn frame(name: &str, id: Option<EventId>, data: &impl Serialize) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-    // JSON has no line end that is not escaped. What is read from the board can be written.
+    // JSON contains no unescaped line end. Values read from the board can be serialised.
     let data = serde_json::to_string(data).unwrap_or_default();
     format!("{id}event: {name}\ndata: {data}\n\n")
 }
