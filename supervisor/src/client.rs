@@ -1,4 +1,4 @@
-//! A verb on its way: to the daemon's socket, or to the same router in this process under the root's lock.
+//! Client of verbs: sends them to the daemon's socket, or runs them in this process under the root's lock.
 
 mod exchange;
 
@@ -30,34 +30,34 @@ use crate::short_ids;
 use crate::terminal::complain;
 use crate::verbs::Resolve;
 
-/// How long a worker looks for a daemon that is away (a restart takes less).
+/// Time for which a worker retries without a daemon. A restart takes less.
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
-/// How long an operator's command waits for a lock, or for a daemon that owns it and does not answer yet.
+/// Time for which an operator's command waits for a lock, or for a daemon that holds it and does not respond yet.
 const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
 
-/// The type of the body of most requests.
+/// Content type of most requests.
 const JSON: &str = "application/json";
 
-/// How long an answer is waited for before a look at what the daemon does.
+/// Time to wait for a response before checking the daemon's state.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long a daemon may be silent before it is asked whether it answers at all.
+/// Silence after which the daemon is asked for a sign of life.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long that may take.
+/// Longest wait for a sign of life.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
-/// The pause before a throttled request is sent again.
+/// Pause before a throttled request is repeated.
 const THROTTLED: Duration = Duration::from_millis(500);
 
-/// Sends verbs for one command line.
+/// Sends the verbs of one command line.
 #[derive(Debug)]
 pub(crate) struct Client {
     here: Invocation,
-    /// What reads without a daemon: a command that asks several times opens the board once.
+    /// Service for reads without a daemon, so that several reads open the board once.
     reading: Mutex<Option<Arc<Service>>>,
-    /// What is read in the place of a root that nobody has made: to make one is for those who write to it.
+    /// Empty directory that is read if the root does not exist. Reads do not create a root.
     nothing: OnceLock<tempfile::TempDir>,
 }
 
-/// Why a verb got no answer from a daemon that is not stopped.
+/// Makes the error for a verb without a response from a daemon that is not stopped.
 fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure {
     let named = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
     let why = format!("the daemon{named} has not answered within {}", brief(within));
@@ -75,7 +75,7 @@ fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure
 }
 
 impl Client {
-    /// A client for a root and board, or for the run that this process belongs to.
+    /// Makes a client for a root and board, or for the run of this process.
     pub(crate) fn new(root: Root, board: BoardName, worker: Option<WorkerSelf>) -> Self {
         Client {
             here: Invocation::new(root, board, worker),
@@ -84,7 +84,7 @@ impl Client {
         }
     }
 
-    /// A client of the run that this process belongs to, for a process that is no command.
+    /// Makes a client for the run of this process, outside of a command.
     pub(crate) fn of_this_run() -> Result<Self, Failure> {
         let worker = WorkerSelf::from_env(environment::text)?
             .ok_or_else(|| Failure::failed("it is not a process of a run: SUPERVISOR_TOKEN is not set"))?;
@@ -94,7 +94,7 @@ impl Client {
         Ok(Self::new(root, board, Some(worker)))
     }
 
-    /// Where the command is run.
+    /// Returns the invocation of the command.
     pub(crate) fn here(&self) -> &Invocation {
         &self.here
     }
@@ -107,17 +107,17 @@ impl Client {
         self.here.board()
     }
 
-    /// The run that this process belongs to.
+    /// Returns the run of this process.
     pub(crate) fn worker(&self) -> Option<&WorkerSelf> {
         self.here.worker()
     }
 
-    /// Calls a verb and returns its reply. An operator may name tasks by the beginnings of their ids.
+    /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         read::<V>(&self.called(verb.parcel()?, Entry::of::<V>(), verb.answered_within()).await?)
     }
 
-    /// The same for any verb: what does not differ among them is compiled once.
+    /// Calls any verb. Not generic, so that it is compiled once.
     async fn called(&self, mut parcel: Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
         if self.worker().is_none() && parcel.content_type == JSON && short_ids::may_be_in(&parcel.body) {
             parcel = self.with_whole_ids(parcel, verb.request).await?;
@@ -135,7 +135,7 @@ impl Client {
         Ok(read::<Resolve>(&body)?.ids)
     }
 
-    /// A request in which each id of a task is whole.
+    /// Replaces each abbreviated id of a task in a request.
     async fn with_whole_ids(&self, parcel: Parcel, schema: fn() -> Schema) -> Result<Parcel, Failure> {
         let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
         let mut request: serde_json::Value = serde_json::from_slice(&parcel.body).map_err(failed)?;
@@ -157,7 +157,7 @@ impl Client {
         self.reply(answer, parcel, verb.name).await
     }
 
-    /// Calls a verb that reads, without a daemon: a service manager that listens for one would start it.
+    /// Calls a reading verb without a daemon, because a service manager that listens would start one.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         let (parcel, request_id) = (verb.parcel()?, uuid::Uuid::new_v4().to_string());
         let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
@@ -180,8 +180,8 @@ impl Client {
         })
     }
 
-    /// Says that the daemon is of another release, where it does not know what this command has sent. What this command sends is made of the
-    /// verb's own type, so no person has written it wrong.
+    /// Turns a failure into one about another release, if the daemon does not know the verb or its body. The body was
+    /// made from the verb's own type, so it is no user error.
     async fn of_release(&self, failure: Failure, parcel: &Parcel, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
         let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(parcel).await);
@@ -196,7 +196,7 @@ impl Client {
         )
     }
 
-    /// Whether a daemon that answers has no such path. One that has it refuses the method of this request.
+    /// Returns true if a daemon that responds lacks the path. Otherwise it would refuse the method of this request.
     async fn is_lacking(&self, parcel: &Parcel) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
@@ -218,7 +218,7 @@ impl Client {
         within: Duration,
     ) -> Result<Answer, Failure> {
         let retries_for = if self.worker().is_some() { WORKER_RETRIES_FOR } else { OPERATOR_RETRIES_FOR };
-        // An answer may be waited for longer than it is tried again.
+        // Starts at the first response: waiting for that may take longer than the retries.
         let mut until = None;
         loop {
             let (address, key) = match self.worker() {
@@ -230,11 +230,11 @@ impl Client {
             if self.worker().is_none()
                 && let Ok(Err(Trouble::Denied(_))) = &answered
             {
-                // This user is no operator, and may be one of a tenant's.
+                // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(parcel, request_id, None)?;
                 match self.answered((&members, request), (effect, within)).await {
-                    // There is none: what was said before holds.
+                    // There is no such socket, so the first error holds.
                     Ok(Err(Trouble::Absent(_))) => {}
                     other => answered = other,
                 }
@@ -245,7 +245,7 @@ impl Client {
                     tokio::time::sleep(THROTTLED).await;
                     continue;
                 }
-                // The first daemon of a root makes the key, after the service manager has taken the connection.
+                // The first daemon of a root creates the key after the service manager has accepted the connection.
                 Ok(Ok(answer))
                     if answer.status == StatusCode::FORBIDDEN
                         && key.is_none()
@@ -256,11 +256,11 @@ impl Client {
                 }
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(trouble)) => trouble,
-                // It would take as long again: the caller decides whether to wait.
+                // Another try would take as long again; the caller decides.
                 Err(unanswered) => return Err(unanswered),
             };
             if let Trouble::Denied(reason) = &trouble {
-                // Waiting changes nothing about who may come in.
+                // Waiting does not change permissions.
                 return Err(Failure::new(
                     Code::NotPermitted,
                     format!("the daemon does not serve this user: {reason}"),
@@ -276,12 +276,12 @@ impl Client {
             if Instant::now() >= until {
                 return Err(self.gave_up(&trouble));
             }
-            // Nothing announces that a daemon has come up or a lock came free: a short pause between looks.
+            // The kernel announces neither a daemon's start nor a free lock, so this polls.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// Waits for an answer, and fails where none comes in time, and where the daemon is seen to be stopped or answers nobody.
+    /// Waits for a response. Fails if none comes in time, or if the daemon is stopped or gives no sign of life.
     async fn answered(
         &self,
         (address, request): (&Address, Request<Full<Bytes>>),
@@ -300,7 +300,7 @@ impl Client {
                 Ownership::Free | Ownership::Hidden => None,
             };
             let seen = match (ownership, address) {
-                // The lock is closed to this user, but the kernel knows which process listens.
+                // The lock file is closed to this user, but the kernel knows the listening process.
                 (Ownership::Hidden, Address::Unix(path)) if self.worker().is_none() => {
                     listener(path).await.map(Owner::of_socket)
                 }
@@ -359,7 +359,7 @@ impl Client {
         }
     }
 
-    /// The refusal of what needs a daemon, where there is none.
+    /// Makes the error for a request that needs a daemon, if there is none.
     pub(crate) fn no_daemon(&self) -> Failure {
         let root = self.root().dir().display();
         let failure = Failure::new(Code::Unreachable, format!("no daemon serves {root}"));
@@ -372,7 +372,7 @@ impl Client {
         }
     }
 
-    /// Whether somebody runs the tasks of the root: a daemon, or a pass. A worker may not see the root, and has a daemon.
+    /// Returns true if a daemon or a pass runs the tasks of the root. A worker may not see the root, and has a daemon.
     pub(crate) async fn is_served(&self) -> bool {
         if self.worker().is_some() {
             return true;
@@ -406,7 +406,7 @@ impl Client {
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
-    /// Runs the verb in this process. None where somebody else owns the root, so that the caller looks again.
+    /// Runs the verb in this process. None if another process owns the root, so that the caller looks again.
     async fn offline(
         &self,
         effect: Effect,
@@ -460,7 +460,8 @@ impl Client {
         Ok(service)
     }
 
-    /// An empty root in the place of one that is not there. Who has named a directory may have mistyped it.
+    /// Returns an empty root in place of a missing one. Warns a caller who named the directory, because the name may be
+    /// mistyped.
     fn empty_root(&self) -> Result<Root, Failure> {
         let place = std::env::temp_dir();
         let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
@@ -482,8 +483,8 @@ fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
     })
 }
 
-/// Whether a bound of the API has refused it, of a run or of the host, which has room again in a moment. What a run has used up is used
-/// up.
+/// True if a request rate or concurrency limit refused the request, which soon permits another. An exhausted budget
+/// does not count.
 fn is_throttled(answer: &Answer) -> bool {
     let is_exhausted = |problem: Problem| Failure::from(problem).code == Code::Exhausted;
     answer.status == StatusCode::TOO_MANY_REQUESTS

@@ -1,4 +1,4 @@
-//! One request and its answer, over either transport.
+//! Exchange of one request and its response, over either transport.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use hyper_util::rt::TokioIo;
 
 use crate::invocation::Address;
 
-/// How long a look at who listens may take.
+/// Time limit of a connection made to look for a listener.
 const CONNECTED: Duration = Duration::from_secs(2);
 
-/// An answer over any transport.
+/// Response over either transport.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
 }
 
-/// Why no answer came.
+/// Reason for a missing response.
 pub(super) enum Trouble {
-    /// Nobody listens.
+    /// No process listens.
     Absent(String),
-    /// Somebody listens, and not to this user.
+    /// A process listens, and not for this user.
     Denied(String),
-    /// Somebody listens, and the exchange broke.
+    /// A process listens, and the exchange failed.
     Broken(String),
 }
 
-/// Sends a request and waits for its answer.
+/// Sends a request, and waits for its response.
 pub(super) async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Result<Answer, Trouble> {
     match address {
         Address::Unix(path) => {
@@ -72,13 +72,15 @@ async fn talk(
     Ok(Answer { status, body })
 }
 
-/// The process that listens at a socket: the one that has made it, which may be a service manager. None where nobody listens.
+/// Returns the pid of the process that created a listening socket, which may be a service manager. None if no process
+/// listens.
 pub(super) async fn listener(path: &Path) -> Option<i32> {
     let stream = tokio::time::timeout(CONNECTED, tokio::net::UnixStream::connect(path)).await.ok()?.ok()?;
     stream.peer_cred().ok()?.pid()
 }
 
-/// Whether somebody listens at a socket. One that is closed to this user counts: the request itself is then refused with the reason.
+/// Returns true if a process listens at a socket. A socket that is closed to this user counts: the request itself is
+/// then refused with the reason.
 pub(super) async fn is_listened_at(path: &Path) -> bool {
     match tokio::time::timeout(CONNECTED, tokio::net::UnixStream::connect(path)).await {
         Ok(Err(e)) => !matches!(absent_or_broken(&e, ""), Trouble::Absent(_)),
@@ -86,7 +88,7 @@ pub(super) async fn is_listened_at(path: &Path) -> bool {
     }
 }
 
-/// Returns whether the listener answers at all within this time.
+/// Returns true if the listener responds at all within this time.
 pub(super) async fn answers(address: &Address, within: Duration) -> bool {
     let request = Request::get("/").header(header::HOST, "supervisor").body(Full::new(Bytes::new()));
     let Ok(request) = request else { return true };
