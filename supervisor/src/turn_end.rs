@@ -1,8 +1,9 @@
-//! `supervisor __turn_end [FORM]`: what an agent program asks, by a hook of its own configuration, when its model ends a turn. A turn that ends without
-//! a verdict goes on, with a word about how to report.
+//! `supervisor __turn_end [FORM]`: hook that agent programs call when their model ends a turn. A turn that ends without
+//! a verdict goes on, with a reminder to report.
 //!
-//! It runs in the run, confined like the program that asks. It lets go where anything is not as expected, where the program itself says that it goes on
-//! because of a hook, and after [`REMINDERS`] in a run, whatever the program says: no run becomes endless by it.
+//! The hook runs inside the run, confined like its program. It lets the turn end in any unexpected situation, and if
+//! the program already goes on because of a hook. It also does so after [`REMINDERS`] in a run, so that no run becomes
+//! endless.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -22,24 +23,24 @@ use crate::lanes::{Form, reminder};
 use crate::terminal::print;
 use crate::verbs;
 
-/// How often a run is reminded.
+/// Number of reminders per run.
 const REMINDERS: u64 = 2;
-/// How long the board may take to say whether there is a verdict.
+/// Longest wait for the board's reply.
 const ASKED: Duration = Duration::from_secs(10);
-/// What a program says of its turn is shorter.
+/// Limit on the input; a program's description of its turn is shorter.
 const INPUT_BYTES: u64 = 1 << 20;
-/// The file in the home of the run that counts: a byte for each reminder.
+/// File in the run's home that counts reminders, one byte each.
 const COUNT: &str = ".turn-ends";
 
-/// What Claude Code, Codex and Gemini CLI say of a turn that ends.
+/// Input from Claude Code, Codex and Gemini CLI.
 #[derive(Deserialize)]
 struct Turn {
-    /// Whether it goes on because of a hook already.
+    /// True if the turn already goes on because of a hook.
     #[serde(default)]
     stop_hook_active: bool,
 }
 
-/// Answers the hook of a program whose model has the board's tools under the names of a form. Without one that is Claude Code.
+/// Handles the hook. `FORM` is the form of the tool names in the model's program; Claude Code's by default.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let form = arguments.next().and_then(|word| Form::from_str(word.to_str()?, false).ok());
     let mut text = String::new();
@@ -51,13 +52,13 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         let purpose = environment::text("SUPERVISOR_PURPOSE").and_then(|word| word.parse().ok());
         let reason = reminder(purpose.unwrap_or(Purpose::Work), form.unwrap_or(Form::Claude));
         let answer = serde_json::json!({ "decision": "block", "reason": reason });
-        // Who does not read the answer ends its turn.
+        // A program that does not read the reply ends its turn.
         drop(print(&format!("{answer}\n")));
     }
     ExitCode::SUCCESS
 }
 
-/// Whether the board has the verdict of this run; none where it does not say.
+/// Returns true if the board has this run's verdict; none if unknown.
 fn is_reported() -> Option<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let asked = runtime.block_on(async { tokio::time::timeout(ASKED, ask()).await });
@@ -73,7 +74,7 @@ async fn ask() -> Result<Option<bool>, Failure> {
     Ok(run.map(|run| run.verdict.is_some()))
 }
 
-/// Counts a reminder; not where there have been enough, or where it cannot be counted.
+/// Counts a reminder. Returns false at the limit, or if it cannot be counted.
 fn counted(home: &Path) -> bool {
     let file = OpenOptions::new().create(true).append(true).open(home.join(COUNT));
     let Ok(mut file) = file else { return false };
