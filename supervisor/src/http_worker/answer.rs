@@ -1,4 +1,4 @@
-//! The answer of a service: it is written to standard output as it comes, and what it means is kept.
+//! Response of a service: written to standard output as it arrives, and parsed for a verdict.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,34 +12,34 @@ use super::verdict::Verdict;
 use crate::exit::Code;
 use crate::failure::{Failure, with_causes};
 
-/// The longest answer.
+/// Size limit of a response, in bytes.
 const ANSWER_BYTES: usize = 64 << 20;
-/// The longest verdict: more than what the board keeps of one.
+/// Size limit of a verdict, in bytes; more than the board accepts.
 const VERDICT_BYTES: usize = 1 << 20;
-/// More of what a service says of its refusal is left out.
+/// Limit on the error text taken from a service, in bytes.
 const WORDS_BYTES: usize = 300;
-/// The longest pause that a service is believed.
+/// Longest pause that a service may ask for.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// What the answer of a service comes to.
+/// Result of a response.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// What it says of the task.
+    /// The service's verdict on the task.
     Verdict(Verdict),
-    /// It says nothing that is understood as one. The lane decides what that means.
+    /// No verdict. The lane decides on the meaning.
     Words,
-    /// It is to be asked again after a while.
+    /// A request to try again after a pause.
     Later { why: String, pause: Duration },
 }
 
-/// How a verdict stands in an answer.
+/// Place of a verdict in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// It is the whole.
+    /// The whole body.
     Json,
-    /// It is the last line.
+    /// The last line.
     Lines,
-    /// There is none.
+    /// None.
     Text,
 }
 
@@ -57,7 +57,7 @@ impl Form {
 }
 
 impl Answer {
-    /// Reads an answer to its end.
+    /// Reads a response to its end.
     pub(super) async fn read(answer: Response<Incoming>) -> Result<Self, Failure> {
         let (head, mut body) = answer.into_parts();
         let mut kept = Kept::new(if head.status.is_success() { Form::of(&head.headers) } else { Form::Text });
@@ -91,7 +91,7 @@ impl Answer {
         Ok(Answer::Later { why, pause })
     }
 
-    /// What a status that is no success means: to ask again after a pause, or a failure.
+    /// Interprets a status other than success: a pause before another try, or a failure.
     pub(super) fn refusal(
         status: StatusCode,
         headers: &HeaderMap,
@@ -107,7 +107,7 @@ impl Answer {
             }
             429 | 503 => match retry_after() {
                 Some(pause) => Ok((why, pause)),
-                // The lane says for how long.
+                // Without `Retry-After`, the lane decides on the pause.
                 None if status == StatusCode::TOO_MANY_REQUESTS => Err(Failure::new(Code::Throttled, why)),
                 None => Err(Failure::new(Code::Unreachable, why)),
             },
@@ -125,7 +125,7 @@ fn log(bytes: &[u8]) -> Result<(), Failure> {
     written.map_err(|e| Failure::failed(format!("the answer of the service cannot be logged: {e}")))
 }
 
-/// For how long a service is not to be asked: seconds, or a date (RFC 9110, section 10.2.3).
+/// Returns the pause in `Retry-After`: seconds, or a date (RFC 9110, section 10.2.3).
 fn pause(value: &HeaderValue, now: jiff::Timestamp) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     let seconds = if let Ok(seconds) = text.parse() {
@@ -137,12 +137,12 @@ fn pause(value: &HeaderValue, now: jiff::Timestamp) -> Option<Duration> {
     Some(Duration::from_secs(seconds).clamp(Duration::from_secs(1), LONGEST))
 }
 
-/// What is kept of an answer: what may be its verdict, and the first of its words.
+/// Retained parts of a response: a possible verdict, and the beginning for errors.
 struct Kept {
     form: Form,
-    /// The whole, or the line that has begun.
+    /// The whole body, or the line in progress.
     open: Vec<u8>,
-    /// The last line before it that is not blank.
+    /// Last complete line that is not blank.
     line: Vec<u8>,
     words: Vec<u8>,
     ends_a_line: bool,
@@ -174,7 +174,7 @@ impl Kept {
         }
     }
 
-    /// One byte more than there may be is kept of what is too long.
+    /// Keeps at most one byte more than a verdict may have, to detect an excess.
     fn keep(&mut self, data: &[u8]) {
         let room = (VERDICT_BYTES + 1).saturating_sub(self.open.len()).min(data.len());
         self.open.extend_from_slice(&data[..room]);
@@ -197,7 +197,7 @@ impl Kept {
         Verdict::parse(&text).map(Some)
     }
 
-    /// The first line of the answer.
+    /// Returns the first line of the response.
     fn words(&self) -> String {
         let text = String::from_utf8_lossy(&self.words);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());

@@ -1,4 +1,4 @@
-//! The connection to a service: by itself, or through the proxy that the variables of the run name.
+//! Connection to a service: direct, or through the proxy named in the run's environment.
 
 use std::io;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::exit::Code;
 use crate::failure::{Failure, with_causes};
 use crate::proxy::{DENIED, trusted};
 
-/// How long a connection may take to be there. The answer has the time that the run has.
+/// Time limit of connecting. The response has the time of the run.
 const CONNECTED: Duration = Duration::from_secs(30);
 
-/// The longest reason that is read of the proxy.
+/// Size limit of the proxy's reason, in bytes.
 const WORDS_BYTES: usize = 4 << 10;
 
-/// What carries a request.
+/// Transport of a request.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Sends a request, and returns the answer when its head is there.
+/// Sends a request, and returns the response once its head has arrived.
 pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
     let unreachable = |why: String| {
         let hint = "the event `egress_denied` of the run names a host that its policy does not let it reach";
@@ -47,7 +47,7 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
         })?;
     let broken = |e: hyper::Error| unreachable(with_causes(&e));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // It ends with the answer, or with this process.
+    // The connection ends with the response, or with this process.
     drop(tokio::spawn(connection));
     let is_absolute = proxy.is_some() && order.uri.scheme_str() == Some("http");
     let place = order.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -63,31 +63,31 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
         request.headers_mut().insert(header::HOST, host);
     }
     let answer = sender.send_request(request).await.map_err(broken)?;
-    // Inside a tunnel nobody but the service answers.
+    // Inside a tunnel, only the service can respond.
     if is_denied(&answer) && order.uri.scheme_str() == Some("http") {
         return Err(denied(order, &words(answer).await));
     }
     Ok(answer)
 }
 
-/// Why the proxy of the run does not connect to a service.
+/// Refusal of the run's proxy to connect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Denied(String);
 
-/// Whether it is the proxy of the run that has refused a request. A service that says so makes a refused login a failure, and no more.
+/// True if the run's proxy refused a request. A service that forges the header only turns a login error into a failure.
 fn is_denied<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::FORBIDDEN && answer.headers().contains_key(DENIED)
 }
 
-/// A service that the run may not reach says nothing of its login, and does not fail.
+/// Makes the error for a service that the run may not reach. It is neither a login error nor an outage of the service.
 fn denied(order: &Order, why: &str) -> Failure {
     let url = &order.url;
     Failure::failed(format!("the sandbox of this run lets no request through to the service at {url}"))
         .hint(why)
 }
 
-/// The beginning of what an answer says, in one line.
+/// Returns the beginning of a response as one line.
 async fn words(answer: Response<Incoming>) -> String {
     let body = Limited::new(answer.into_body(), WORDS_BYTES).collect().await;
     let bytes = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -117,7 +117,7 @@ async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Stream>> {
     Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
 }
 
-/// Has a proxy connect to a place (RFC 9110, section 9.3.6).
+/// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
 async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Stream + use<>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.map_err(io::Error::other)?;
     drop(tokio::spawn(connection.with_upgrades()));
@@ -139,7 +139,7 @@ fn place(uri: &Uri) -> io::Result<(&str, u16)> {
     Ok((host, uri.port_u16().unwrap_or(usual)))
 }
 
-/// The proxy for a host, by the variables that curl(1) describes.
+/// Returns the proxy for a host, from the variables described in curl(1).
 fn proxy_of(uri: &Uri, env: impl Fn(&str) -> Option<String>) -> Option<Uri> {
     let either = |name: &str| env(name).or_else(|| env(&name.to_ascii_lowercase()));
     let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');

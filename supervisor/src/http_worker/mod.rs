@@ -1,7 +1,9 @@
-//! `supervisor __request`: the worker of the lane `http`. It posts its task to a service, and tells the board what the answer says.
+//! `supervisor __request`: worker of the lane `http`. Posts its task to a service, and reports the response to the
+//! board.
 //!
-//! It runs confined, as every worker does. The answer is hostile: it is written to the log as it comes, a bounded part of it is kept, and what
-//! it says of the task is a verb of this run, with the checks of every worker. The exit code is how the lane reads all else.
+//! It runs confined, like every worker. The response is hostile: it is written to the log as it arrives, a limited part
+//! of it is kept, and the verdict goes through a verb of this run, with the checks of every worker. The lane reads any
+//! other result from the exit code.
 
 mod a2a;
 mod answer;
@@ -28,7 +30,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ended(asked(arguments), async |service: Service| work(&service).await)
 }
 
-/// Does the work for a service, and returns the exit code of the worker.
+/// Runs the work for a service. Returns the exit code of the worker.
 fn ended(
     asked: Result<Service, Failure>,
     work: impl AsyncFnOnce(Service) -> Result<(), Failure>,
@@ -58,7 +60,7 @@ fn asked(mut arguments: impl Iterator<Item = OsString>) -> Result<Service, Failu
     })
 }
 
-/// Asks the service, and carries out what it answers.
+/// Sends the request, and reports the verdict in the response.
 async fn work(service: &Service) -> Result<(), Failure> {
     let client = Client::of_this_run()?;
     let order = Order::of_this_run(service)?;
@@ -73,7 +75,8 @@ async fn work(service: &Service) -> Result<(), Failure> {
     }
 }
 
-/// Says until when the service refuses the account. The exit code says that it does, so that a failure of this one changes only for how long.
+/// Records how long the service refuses the account. The exit code already reports the refusal, so an error here only
+/// loses the time.
 async fn hold(client: &Client, why: &str, pause: Duration) {
     let until = format!("{}s", pause.as_secs().max(1));
     let hold = serde_json::from_value::<verbs::Hold>(serde_json::json!({ "reason": why, "until": until }));

@@ -1,4 +1,4 @@
-//! What is sent: the task of this run, and the headers of the lane.
+//! Request to a service: the task of this run, and the headers of the lane.
 
 use std::io::Read as _;
 
@@ -11,24 +11,23 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::lanes::{BY_BROKER, Service};
 
-/// The version of what is sent.
+/// Version of the request's format.
 const VERSION: u32 = 1;
-/// More of a prompt is not sent. A context has less.
+/// Limit on the prompt that is sent, in bytes. A context is smaller.
 pub(super) const CONTEXT_BYTES: u64 = 4 << 20;
 
 /// A request to a service.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) method: Method,
-    /// Where it is sent to.
+    /// Target address.
     pub(super) uri: Uri,
-    /// The address as the lane has it, for messages.
+    /// Address as in the lane, for messages.
     pub(super) url: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// The body of a request.
 #[derive(Serialize)]
 struct Body<'a> {
     version: u32,
@@ -39,14 +38,14 @@ struct Body<'a> {
     profile: Option<String>,
     /// `work` or `review`.
     purpose: Option<String>,
-    /// In epoch seconds.
+    /// Deadline, in seconds since the epoch.
     deadline: Option<i64>,
-    /// What a worker reads of its task.
+    /// Context of the task, as a worker reads it.
     context: String,
 }
 
 impl Order {
-    /// Makes the request of the run that this process belongs to.
+    /// Makes the request of this process's run.
     pub(super) fn of_this_run(service: &Service) -> Result<Self, Failure> {
         let variable = |name: &str| environment::text(&format!("SUPERVISOR_{name}"));
         let mut context = String::new();
@@ -77,7 +76,7 @@ impl Order {
     }
 }
 
-/// Where the request goes: to the service itself, or to the proxy that adds the key and passes it on.
+/// Returns the target: the service itself, or the proxy that adds the key.
 pub(super) fn address(service: &Service, broker: Option<String>) -> Result<Uri, Failure> {
     let refuse = |e: hyper::http::uri::InvalidUri| Failure::failed(format!("`{}`: {e}", service.url));
     let own: Uri = service.url.parse().map_err(refuse)?;
@@ -120,7 +119,7 @@ pub(super) fn headers(
     Ok(headers)
 }
 
-/// A text with the values of the variables that it names as `${NAME}`, or the first that is not set.
+/// Replaces each `${NAME}` in a text by the variable's value. Returns the first variable that is not set as an error.
 fn filled(text: &str, env: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {

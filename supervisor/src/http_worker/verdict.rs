@@ -1,4 +1,4 @@
-//! What a service says of a task: one verb of its worker, with the arguments of that verb.
+//! Verdict of a service on a task: one verb of its worker, with the verb's arguments.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::verbs::{Approve, Block, Complete, RequestChanges, RequestReview};
 
-/// One verdict, as `{"complete": {"summary": "…"}}`.
+/// A verdict, as `{"complete": {"summary": "…"}}`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -34,7 +34,7 @@ impl Verdict {
         read.map_err(|e| refused(&e))
     }
 
-    /// Tells the board. What it refuses is a failure of this run, whatever the class of the refusal.
+    /// Reports the verdict to the board. Any refusal becomes a plain failure of this run.
     pub(super) async fn tell(self, client: &Client) -> Result<(), Failure> {
         let told = match self {
             Verdict::Complete(verb) => tell(client, verb).await,

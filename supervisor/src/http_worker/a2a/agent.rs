@@ -1,4 +1,4 @@
-//! The agent: found by its card, and asked over JSON-RPC.
+//! Client of an A2A agent: finds it by its card, and calls it over JSON-RPC.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::exit::Code;
 use crate::failure::{Failure, with_causes};
 use crate::lanes::{BY_BROKER, Service};
 
-/// The longest card, and the longest answer.
+/// Size limits of a card and of a response, in bytes.
 const CARD_BYTES: usize = 1 << 20;
 const ANSWER_BYTES: usize = 8 << 20;
-/// How long an agent may take to answer. Each request is one that it can answer at once.
+/// Time limit of a request; the agent can respond to each at once.
 const ANSWERED: Duration = Duration::from_mins(1);
-/// More of what an agent says of a refusal is left out.
+/// Limit on the error text taken from an agent, in characters.
 const WORDS: usize = 300;
 
-/// An agent that can be asked.
+/// An agent that can be called.
 #[derive(Debug)]
 pub(super) struct Agent {
     uri: Uri,
@@ -35,10 +35,10 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// Reads the card at the address of the lane, and finds out where the agent is.
+    /// Reads the card at the lane's address, and takes the agent's address from it.
     pub(super) async fn of_card(service: &Service) -> Result<Self, Failure> {
         let mut headers = headers(service, "card", environment::text)?;
-        // A card and a look are asked for often.
+        // An idempotency key would make repeated reads return the first response.
         headers.remove("idempotency-key");
         headers.insert(HeaderName::from_static("a2a-version"), HeaderValue::from_static(VERSION));
         let broker = || environment::text(BY_BROKER);
@@ -55,7 +55,7 @@ impl Agent {
         Ok(Agent { uri, url, headers })
     }
 
-    /// Sends a message. Returns the task that it is about, or a task that is done where the agent answers at once.
+    /// Sends a message. Returns the agent's task, or a completed task if the agent responds at once.
     pub(super) async fn send(&self, message: &Value) -> Result<Value, Failure> {
         let configuration =
             json!({ "returnImmediately": true, "acceptedOutputModes": ["text/plain", "application/json"] });
@@ -92,7 +92,8 @@ impl Agent {
     }
 }
 
-/// Where an agent is, by its card. It has to be the host of the card: the lane reaches no other, and its key is for nobody else.
+/// Returns the agent's address in its card. It must be on the card's own host: the lane reaches no other, and its key
+/// is meant for that host only.
 fn interface(card: &Value, url: &str) -> Result<String, Failure> {
     let fail = |why: String| Failure::failed(format!("the card at {url} {why}"));
     let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -113,7 +114,7 @@ fn interface(card: &Value, url: &str) -> Result<String, Failure> {
     Ok(found.to_owned())
 }
 
-/// Sends a request, and reads the JSON of the answer, which has to be there within a time.
+/// Sends a request, and reads the response as JSON, within a time limit.
 async fn exchange(order: &Order, most: usize, limit: Duration) -> Result<Value, Failure> {
     let late = || {
         let why = format!("the agent at {} has not answered within {} s", order.url, limit.as_secs());
@@ -143,10 +144,10 @@ async fn converse(order: &Order, most: usize) -> Result<Value, Failure> {
         .map_err(|e| Failure::failed(format!("the answer of the agent at {} is no JSON: {e}", order.url)))
 }
 
-/// Writes what an agent says of its task to the log of the run.
+/// Writes the status of the agent's task to the log of the run.
 pub(super) fn log(status: &Value) {
     let mut out = std::io::stdout().lock();
-    // The log is cut at its bound by the shim.
+    // The shim cuts the log at its size limit.
     drop(writeln!(out, "{status}").and_then(|()| out.flush()));
 }
 

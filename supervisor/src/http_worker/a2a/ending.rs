@@ -1,4 +1,4 @@
-//! What the task of an agent has come to, as a verdict of this run.
+//! Turns the state of an agent's task into a verdict of this run.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use super::NOTE;
 use crate::a2a_wire::State;
 use crate::failure::Failure;
 
-/// The longest summary and question that are taken over, in bytes; the board has a limit of its own.
+/// Size limit of a summary and of a question, in bytes; the board has its own.
 const TEXT: usize = 16 << 10;
-/// The longest data.
+/// Size limit of data, in bytes.
 const DATA: usize = 16 << 10;
-/// The longest name of a task or a conversation.
+/// Size limit of a task's or a conversation's id, in bytes.
 const NAME: usize = 256;
 
-/// The state of an agent's task. One that is not known is one in which the agent works.
+/// Returns the state of an agent's task. An unknown state counts as working.
 pub(super) fn state(task: &Value) -> State {
     task["status"]["state"].as_str().and_then(State::parse).unwrap_or(State::Working)
 }
 
-/// The verdict that the end of the agent's task stands for.
+/// Returns the verdict for the final state of the agent's task.
 pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
     let words = text(&task["status"]["message"]["parts"]);
     let said = |otherwise: &str| if words.is_empty() { otherwise.to_owned() } else { words.clone() };
@@ -45,7 +45,7 @@ pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
     Verdict::parse(verdict.to_string().as_bytes())
 }
 
-/// The texts of what came of a task.
+/// Returns the summary: the texts of a task's artifacts.
 fn summary(task: &Value, words: &str) -> String {
     let artifacts = task["artifacts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<String> =
@@ -57,7 +57,7 @@ fn summary(task: &Value, words: &str) -> String {
     }
 }
 
-/// Whose task it is, and its data where there is not too much of it.
+/// Returns the metadata: the ids of the agent's task, and its data if within the limit.
 fn metadata(task: &Value) -> Value {
     let name = |key: &str| task[key].as_str().map(|name| cut(name.to_owned(), NAME));
     let parts = task["artifacts"]

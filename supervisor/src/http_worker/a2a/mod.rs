@@ -1,9 +1,10 @@
-//! `supervisor __a2a`: the worker of the lane `a2a`. It gives the task to an agent that speaks A2A 1.0, follows it there, and tells the board what became
-//! of it.
+//! `supervisor __a2a`: worker of the lane `a2a`. Gives its task to an agent that speaks A2A 1.0, follows it there, and
+//! reports the result to the board.
 //!
-//! It runs confined, as every worker does. What the agent says is hostile: it is bounded, and what it says of the task is a verb of this run, with the
-//! checks of every worker. A run that is ended cancels the task of the agent. A question of the agent is one of this task: its answer goes to the same
-//! task of the agent, whose name is kept in the notes.
+//! It runs confined, like every worker. The agent's responses are hostile: they are limited, and the verdict goes
+//! through a verb of this run, with the checks of every worker. A run that is ended cancels the agent's task. A
+//! question of the agent becomes one of this task; the answer goes to the same task of the agent, whose id is kept in
+//! the notes.
 
 mod agent;
 mod ending;
@@ -29,14 +30,14 @@ use crate::lanes::Service;
 use crate::terminal::complain;
 use crate::verbs::{Show, Shown};
 
-/// Between two looks at the task of the agent, at first and at most.
+/// First and longest interval between two reads of the agent's task.
 const LOOK: Duration = Duration::from_millis(250);
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-/// How long an agent that does not answer is asked again. A restart of the daemon cuts connections through its proxy.
+/// Time for which an unreachable agent is retried. A restart of the daemon cuts connections through its proxy.
 const AWAY: Duration = Duration::from_mins(2);
-/// How long the agent may take to cancel, once this run is to end. The run has five seconds by default.
+/// Longest wait for the agent to cancel its task when this run is ended. The run has five seconds by default.
 const CANCELLED: Duration = Duration::from_secs(3);
-/// What stands before the name of the agent's task in the notes.
+/// Prefix of the agent's task id in the notes.
 const NOTE: &str = "a2a-task: ";
 
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -76,7 +77,7 @@ async fn work(service: &Service) -> Result<(), Failure> {
     ending(&followed?)?.tell(&client).await
 }
 
-/// What the agent gets: the task, or the answer to what it has asked in an earlier run.
+/// Builds the message to the agent: the task, or the answer to its question in an earlier run.
 fn message(shown: &Shown, context: &str) -> Value {
     let run = environment::text("SUPERVISOR_RUN_ID").unwrap_or_default();
     let mut message = json!({
@@ -91,13 +92,13 @@ fn message(shown: &Shown, context: &str) -> Value {
     message
 }
 
-/// The task of the agent that asks, by the notes of the run that passed its question on.
+/// Returns the id of the agent's task that asked, from the notes of the run that passed on its question.
 fn task_of_agent(shown: &Shown) -> Option<String> {
     let notes = shown.task.notes.as_deref()?;
     notes.lines().find_map(|line| line.strip_prefix(NOTE)).map(str::to_owned)
 }
 
-/// What a person has answered since the last run ended.
+/// Returns a person's answer since the end of the last run.
 fn answer(shown: &Shown) -> Option<String> {
     let since = shown.runs.iter().filter_map(|run| run.ended_at).max()?;
     let answered = shown
@@ -117,7 +118,7 @@ fn answer(shown: &Shown) -> Option<String> {
     answer.or_else(comment)
 }
 
-/// Looks at the task of the agent until it rests. What it says of its state is in the log of the run.
+/// Reads the agent's task until it rests. Logs each change of its status.
 async fn follow(agent: &Agent, mut task: Value) -> Result<Value, Failure> {
     let (mut pause, mut said, mut away) = (LOOK, String::new(), None::<Instant>);
     loop {
