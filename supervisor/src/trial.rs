@@ -1,7 +1,7 @@
-//! `lane test`: a small task with the real program of a lane, in a root of its own that is gone afterwards.
+//! `lane test`: runs a small task with the real program of a lane, in a temporary root.
 //!
-//! The root has the lanes and the policies of the configuration, and the users of its workers. What is run is this program: what
-//! the trial finds, a daemon would find.
+//! The root has the lanes and policies of the configuration, and the same range of users. The commands are run by this
+//! same program, so a trial finds the problems that a daemon would.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -19,18 +19,18 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::verbs::{CheckLane, amounts};
 
-/// What the lane's worker is to do.
+/// Task for the lane's worker.
 const TITLE: &str = "Report that you are there";
 const BODY: &str =
     "Run `supervisor complete --summary 'the lane works'` in a shell, and stop. Do nothing else.";
 
-/// How long a command of the trial may take beside the run itself.
+/// Time limit of a command beside the run itself.
 const AROUND: Duration = Duration::from_mins(1);
 
-/// The longest text of a log that a report has.
+/// Limit on the log lines in a report.
 const LOG_LINES: usize = 8;
 
-/// The larger files of a directory of the configuration are none of a lane or a policy.
+/// Size limit of copied configuration files, in bytes; larger ones are neither lanes nor policies.
 const FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct Shown {
     why: Option<kernel::Waiting>,
 }
 
-/// Looks for what a lane needs, and runs a small task in it.
+/// Checks the requirements of a lane, and runs a small task in it.
 pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<Report, Failure> {
     let path = crate::environment::text("PATH");
     let Report { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
@@ -92,14 +92,14 @@ async fn try_lane(
     let shown: Shown = json(&root, &["show", &created.id, "--json"], AROUND).await?;
     let log = supervisor(&root, &["log", &created.id], AROUND).await;
     let log = log.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    // That it took too long is known from the run, if there is one.
+    // If there is a run, it records its own timeout.
     if let (Err(failure), true) = (dispatched, shown.runs.is_empty()) {
         return Ok(vec![Check::failed("run", failure)]);
     }
     Ok(read(&shown, &log))
 }
 
-/// What came of it, step by step.
+/// Returns the results, step by step.
 fn read(shown: &Shown, log: &str) -> Vec<Check> {
     let Some(run) = shown.runs.last() else {
         let why = shown.why.as_ref().map_or("nothing says why", |why| why.text.as_str());
@@ -147,7 +147,7 @@ fn tail(log: &str) -> String {
     format!("the end of what it wrote:\n{}", short.join("\n"))
 }
 
-/// Makes the configuration of the trial's root: the lanes and policies of another one, and the users of its workers.
+/// Makes the configuration of the trial's root: the lanes and policies of `from`, and its range of users.
 fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
     let Config { worker, proxy, .. } = Config::load(from)?;
     let mut own = toml::Table::new();
@@ -172,7 +172,7 @@ fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
             }
         }
     }
-    // Not copied: secrets and logins stay where they are.
+    // Linked and not copied: secrets and logins stay in one place.
     let secrets = from.secret_stores().directory.map(|dir| (dir, "secrets"));
     for (source, name) in secrets.into_iter().chain([(from.kept(), "kept")]).filter(|(dir, _)| dir.is_dir()) {
         let link = to.join(name);
@@ -182,7 +182,7 @@ fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
     std::fs::write(&file, config.to_string()).map_err(|e| Failure::file("write", &file, &e))
 }
 
-/// Runs this program over the trial's root, and reads its JSON.
+/// Runs this program on the trial's root, and parses its JSON output.
 async fn json<T: for<'de> Deserialize<'de>>(
     root: &Path,
     words: &[&str],
@@ -195,7 +195,7 @@ async fn json<T: for<'de> Deserialize<'de>>(
     })
 }
 
-/// Runs this program over the trial's root; what surrounds it (a service, a run of another supervisor) is not its own.
+/// Runs this program on the trial's root, without variables of a surrounding service or run.
 async fn supervisor(root: &Path, words: &[&str], limit: Duration) -> Result<Output, Failure> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("supervisor").arg("--root").arg(root).args(words).env("NO_COLOR", "1").kill_on_drop(true);
