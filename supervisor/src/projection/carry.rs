@@ -1,4 +1,4 @@
-//! From what a program has done on its own board to verbs of its run.
+//! Turns changes of a program on its own board into verbs of its run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::failure::Failure;
 use crate::terminal::complain;
 use crate::verbs::{Block, Comment, Complete, Create, Heartbeat, Link};
 
-/// How many refusals are kept to be said at the end.
+/// Limit on the refusals listed at the end.
 const KEPT: usize = 20;
 
-/// How far the program is.
+/// Phase of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It reads what is written into its database.
+    /// Running: it reads replies written into its database.
     Working,
-    /// It has ended.
+    /// Ended.
     Over,
 }
 
-/// Tells the board of a run what its program does.
+/// Reports the program's changes to the board of the run.
 pub(super) struct Carrier<'a> {
     client: &'a Client,
     board: Projection,
     own: String,
     workspace: String,
-    /// The tasks that were made, by their ids on the program's board.
+    /// Ids of created tasks, by their ids on the program's board.
     ids: BTreeMap<String, String>,
     refused: Vec<String>,
     more: usize,
@@ -51,19 +51,19 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// What was refused, a line each; empty where nothing was.
+    /// Returns the refusals, one per line; empty without any.
     pub(super) fn refused(&self) -> String {
         let lines = self.refused.iter().map(|line| format!("- {line}"));
         let more = (self.more > 0).then(|| format!("- and {} more", self.more));
         lines.chain(more).collect::<Vec<_>>().join("\n")
     }
 
-    /// Tells what has been done since the last look.
+    /// Reports the changes since the last look.
     pub(super) async fn look(&mut self, stage: Stage) {
         loop {
             let done = match self.board.look() {
                 Ok(done) => done,
-                // It may be writing, or making its file anew.
+                // The program may be writing, or replacing its file.
                 Err(_) if stage == Stage::Working => return,
                 Err(error) => {
                     return self.refuse(stage, format!("its own board cannot be read: {error}"));
@@ -109,7 +109,7 @@ impl<'a> Carrier<'a> {
             );
         }
         if self.refused.len() + self.more > before {
-            // Before the verdict: after it the run says nothing any more.
+            // Before the verdict, because the run can say nothing after it.
             let text = format!("Of what its program did on its own board was refused:\n{}", self.refused());
             let said = self.call::<Comment>(json!({ "task_id": self.own, "body": text })).await;
             if let Err(failure) = said {
@@ -121,7 +121,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Makes a task. Its parents that are known by now come with it.
+    /// Creates a task, together with the links to parents known by now.
     async fn create(&mut self, card: ProjectedCard, made: &[(String, String)], stage: Stage) {
         let parents: Vec<String> = made
             .iter()
@@ -168,7 +168,8 @@ impl<'a> Carrier<'a> {
         Value::Object(request)
     }
 
-    /// The workspace of a new task. The program gives it that of its own task where the model names none; here it gets one of its own.
+    /// Returns the workspace of a new task. If the model names none, the program stores its own task's workspace; here
+    /// the task gets its own.
     fn place(&self, card: &ProjectedCard) -> Option<String> {
         let (kind, path) = (card.workspace.0.as_deref()?, card.workspace.1.as_deref()?);
         let is_named = matches!(kind, "dir" | "worktree") && path != self.workspace;
@@ -197,7 +198,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// What a program hands over: the tasks that it says it has made, by the ids of this board, and the files of its workspace.
+    /// Builds the handoff: created tasks by this board's ids, and files of the workspace.
     fn handoff(
         &self,
         (result, summary): (Option<String>, Option<String>),
@@ -230,7 +231,7 @@ impl<'a> Carrier<'a> {
         })
     }
 
-    /// A path from the workspace on; none where it leads elsewhere.
+    /// Returns a path relative to the workspace; none if it leads outside.
     fn inside(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
         if path.is_absolute() {
@@ -239,17 +240,17 @@ impl<'a> Carrier<'a> {
         Some(path.display().to_string())
     }
 
-    /// The id of this board for one that the program has given; its own words where it has given none.
+    /// Returns this board's id for a program's id; the program's own if unknown.
     fn own_id(&self, theirs: &str) -> String {
         self.ids.get(theirs).map_or(theirs, String::as_str).to_owned()
     }
 
-    /// A text with the ids of this board in the place of those that the program has given.
+    /// Replaces the program's ids in a text by this board's.
     fn ours(&self, text: &str) -> String {
         with_ids(text, &self.ids)
     }
 
-    /// The same for each text of a value.
+    /// Replaces the ids in each text of a value.
     fn ours_within(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.ours(&text)),
@@ -261,7 +262,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Calls a verb, from what the program has written about it.
+    /// Calls a verb with a request made from the program's data.
     async fn call<V: Verb + DeserializeOwned>(&self, request: Value) -> Result<V::Reply, Failure> {
         let verb: V = serde_json::from_value(request).map_err(|e| Failure::usage(e.to_string()))?;
         self.client.call(&verb).await
@@ -286,8 +287,8 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// A text with other ids in the place of those that it names: whole words that have the form of an id. A program's board may give its tasks
-/// any id, also an empty one or a common word.
+/// Replaces ids in a text: whole words in the form of a task's id. Otherwise the program could choose common words as
+/// ids.
 fn with_ids(text: &str, ids: &BTreeMap<String, String>) -> String {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
@@ -303,7 +304,7 @@ fn with_ids(text: &str, ids: &BTreeMap<String, String>) -> String {
     out + rest
 }
 
-/// Whether a word has the form of a task's id: `t_` and small hexadecimal digits.
+/// True if a word has the form of a task's id: `t_` and lowercase hexadecimal digits.
 fn is_id(word: &str) -> bool {
     let digits = word.strip_prefix("t_").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -1,5 +1,5 @@
-//! The conversations of the program: the database that it keeps them in outlives the run where its lane has a directory for that, and says what
-//! they have used.
+//! Database of the program's conversations. It outlives the run if its lane keeps a directory for it, and contains the
+//! usage.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -10,21 +10,20 @@ use kernel::ProjectedUse;
 use crate::environment;
 use crate::lanes::usage_line;
 
-/// The directory in the home of the run that outlives it: `state` of the lane `hermes`.
+/// Directory in the run's home that outlives the run: `state` of the lane `hermes`.
 const KEPT: &str = ".hermes-sessions";
-/// The variable that names the directory of the program, and the directory in the home of the run where it is not set.
+/// Variable that names the program's directory, and the default directory in the run's home.
 const OWN: (&str, &str) = ("HERMES_HOME", ".hermes");
-/// The database in its directory.
 const DATABASE: &str = "state.db";
 
-/// The database, and what it said before the program began.
+/// The database, with its usage before the program began.
 pub(super) struct Conversations {
     path: PathBuf,
     before: ProjectedUse,
 }
 
 impl Conversations {
-    /// Leads the program to the database that outlives the run, if there is a place for one.
+    /// Links the program to the database that outlives the run, if there is a directory for it.
     pub(super) fn prepare() -> io::Result<Self> {
         let home = PathBuf::from(environment::text("HOME").unwrap_or_default());
         let own = environment::text(OWN.0).map_or_else(|| home.join(OWN.1), PathBuf::from);
@@ -35,7 +34,7 @@ impl Conversations {
         let path = if kept.is_dir() {
             let (path, link) = (kept.join(DATABASE), own.join(DATABASE));
             std::fs::create_dir_all(own)?;
-            // The home is new in each run: what is there comes from the lane's own files.
+            // The home is new in each run, so an existing file is one of the lane's own.
             if link.symlink_metadata().is_err() {
                 symlink(&path, &link)?;
             }
@@ -47,7 +46,7 @@ impl Conversations {
         Ok(Conversations { path, before })
     }
 
-    /// The line that says what was used since by a program that has ended with a code; none where it has had no conversation.
+    /// Returns the line with the usage of a program that ended with `code`; none without a conversation.
     pub(super) fn used(&self, code: u8) -> Option<String> {
         let used = ProjectedUse::read(&self.path).ok()?;
         used.spent.session.is_some().then(|| usage_line(used.since(&self.before), code))

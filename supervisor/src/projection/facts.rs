@@ -1,4 +1,4 @@
-//! What a program with a board of its own is to know: its task, what the tasks before it have handed over, and its thread.
+//! Collects the facts for a program with its own board: its task, the handoffs of earlier tasks, and its comments.
 
 use kernel::{Outcome, Projected, ProjectedComment, ProjectedTask, TaskId};
 
@@ -7,13 +7,13 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::verbs::{Show, Shown};
 
-/// Asks the board.
+/// Reads the facts from the board.
 pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {
     let worker = client.worker().ok_or_else(|| Failure::failed("it is not a process of a run"))?;
     let shown = show(client, &worker.task).await?;
     let mut parents = Vec::new();
     for id in &shown.parents {
-        // One that this run may not see is not there for it.
+        // A parent that this run may not see is left out.
         if let Ok(parent) = show(client, id).await {
             parents.push(task(&parent));
         }
@@ -35,7 +35,7 @@ pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {
     })
 }
 
-/// The time, in epoch seconds.
+/// Returns the time, in seconds since the epoch.
 pub(super) fn now() -> i64 {
     use kernel::Clock as _;
     kernel::SystemClock.now().as_secs()

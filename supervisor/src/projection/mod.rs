@@ -1,4 +1,4 @@
-//! `supervisor __kanban PROGRAM …`: the worker of a lane whose program brings a board of its own, that of `hermes kanban`.
+//! `supervisor __kanban PROGRAM …`: worker of a lane whose program has a board of its own, as `hermes kanban` does.
 //!
 //! ```text
 //! board ──show──► a database with this task alone ◄──kanban_*── PROGRAM
@@ -6,9 +6,10 @@
 //!   └──complete, comment, …───┘  of this run, with its token
 //! ```
 //!
-//! It runs confined, as the worker's user, and starts the program: what that writes into its database is read here and nowhere else. Each
-//! change becomes the verb that it stands for, with the types and the checks of every worker, while the program works and once more when
-//! it has ended. What the board refuses is written back into the thread of the task, where the model reads it, and said at the end.
+//! It runs confined, as the worker's user, and starts the program. The program's database is read only here. Each
+//! change becomes the corresponding verb, with the types and checks of every worker, while the program works and once
+//! more after its end. A refusal is written back into the task's comments, where the model reads it, and listed at the
+//! end.
 
 mod carry;
 mod conversations;
@@ -33,13 +34,13 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::terminal::{complain, print};
 
-/// How long a change waits until it is passed on. A database of another process has no notification, and a look costs a few pages.
+/// Interval between two looks. Another process's database sends no notifications, and a look reads only a few pages.
 const LOOK: Duration = Duration::from_millis(500);
-/// What the program reads as the path of its board.
+/// Variable with the path of the program's board.
 const DATABASE: &str = "HERMES_KANBAN_DB";
-/// What the program reads as its task. Without it, it has no tools for a board.
+/// Variable with the program's task. Without it, the program has no board tools.
 const TASK: &str = "HERMES_KANBAN_TASK";
-/// The codes of a shell for a command that cannot be executed, and for one that is not there.
+/// Exit codes of a shell for a command that cannot be executed, and for a missing one.
 const NOT_EXECUTED: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -59,7 +60,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Runs the program on a board of its own, and returns its exit code.
+/// Runs the program on a board of its own. Returns its exit code.
 async fn work(words: &[OsString]) -> Result<u8, Failure> {
     let (program, rest) = words
         .split_first()
@@ -72,7 +73,7 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     let failed = |e: io::Error| Failure::failed(format!("failed to start: {e}"));
     let conversations = Conversations::prepare()
         .map_err(|e| Failure::failed(format!("the database of its conversations cannot be linked: {e}")))?;
-    // The program gets the signal as well; this process lives to tell what the program has done.
+    // The program gets the signal as well; this process stays to report the program's changes.
     let mut ended = signal(SignalKind::terminate()).map_err(failed)?;
     let started = Command::new(program).args(rest).env(DATABASE, &path).env(TASK, &task.own.id).spawn();
     let mut child = match started {
@@ -90,13 +91,13 @@ async fn work(words: &[OsString]) -> Result<u8, Failure> {
     }
     let refused = carrier.refused();
     if !refused.is_empty() {
-        // The last words of the run.
+        // Last line of the run's output.
         drop(print(&format!("\nThe supervisor refused:\n{refused}\n")));
     }
     Ok(code(status))
 }
 
-/// Tells the board what the program does, until it has ended.
+/// Reports the program's changes until it has ended.
 async fn follow(
     child: &mut Child,
     ended: &mut tokio::signal::unix::Signal,
@@ -106,7 +107,7 @@ async fn follow(
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            // Cancel-safe: a child that is not waited for now is waited for next time.
+            // Cancel-safe: the child is awaited again in the next turn.
             status = child.wait() => return status,
             _ = ended.recv() => {}
             _ = looks.tick() => carrier.look(Stage::Working).await,
@@ -114,7 +115,7 @@ async fn follow(
     }
 }
 
-/// Where the database is: in the home of the run, in a directory of its own, with nothing of an earlier run.
+/// Makes the empty directory of the database, in the home of the run. Returns the database's path.
 fn place() -> Result<PathBuf, Failure> {
     let home = environment::text("HOME").ok_or_else(|| Failure::failed("HOME is not set"))?;
     let dir = Path::new(&home).join(".kanban-of-the-run");
@@ -127,7 +128,7 @@ fn place() -> Result<PathBuf, Failure> {
     Ok(dir.join("kanban.db"))
 }
 
-/// The exit code as a shell has it.
+/// Returns the exit code in the form of a shell.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|number| 128 + number));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
