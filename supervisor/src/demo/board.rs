@@ -1,4 +1,4 @@
-//! The board of a demo, through the same client and verbs that everybody uses.
+//! Board of a demo, used through the client and verbs of all commands.
 
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,23 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::verbs::{Create, Events, List, Show};
 
-/// How long one thing of the demo may take on a slow machine.
+/// Time limit of one step on a slow machine.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The board, and how far its events have been followed.
+/// The board, and the cursor of its events.
 #[derive(Debug)]
 pub(super) struct Board {
     client: Client,
     cursor: EventId,
 }
 
-/// The lane of every task of the demo.
+/// Returns the lane of every task of the demo.
 pub(super) fn shell() -> Result<Profile, Failure> {
     "shell".parse().map_err(|e| Failure::failed(format!("shell: {e}")))
 }
 
 impl Board {
-    /// The default board of a root.
+    /// Opens the default board of a root.
     pub(super) fn new(root: &Root) -> Self {
         Board { client: Client::new(root.clone(), BoardName::default(), None), cursor: EventId(0) }
     }
@@ -39,7 +39,7 @@ impl Board {
         self.client.call(verb).await
     }
 
-    /// Puts a task for the shell lane on the board.
+    /// Creates a task for the shell lane.
     pub(super) async fn create(&self, title: &str, body: String, task: Create) -> Result<TaskId, Failure> {
         let create = Create { title: title.to_owned(), body: Some(body), assignee: Some(shell()?), ..task };
         Ok(self.call(&create).await?.task.id)
@@ -49,7 +49,7 @@ impl Board {
         self.call(&Show { task_id: Some(id.clone()), ..Show::default() }).await
     }
 
-    /// Looks at all tasks whenever an event has come, until `look` finds what it looks for.
+    /// Reads all tasks after each event, until `look` returns a value.
     pub(super) async fn until<T>(
         &mut self,
         what: &str,
@@ -57,7 +57,7 @@ impl Board {
     ) -> Result<T, Failure> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            // The cursor is older than the look, so that what comes after the look is waited for.
+            // The cursor is older than this read, so that a later event ends the wait below.
             let tasks = self.call(&List { archived: true, ..List::default() }).await?.split().0;
             if let Some(found) = look(&tasks) {
                 return Ok(found);

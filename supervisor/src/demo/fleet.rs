@@ -1,5 +1,5 @@
-//! The second story: fifty tenants at once, and among them one with a question, one that crashes, one that never ends and
-//! one that tries to read what is not its own.
+//! Second story: fifty tenants at once. Among them are one with a question, a crash, a worker that never ends and a
+//! thief.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ use crate::verbs::{Create, List, Show, Unblock};
 
 const STORY: Story = Story::Fleet;
 
-/// The shortest limit of the one that never ends.
+/// Shortest time limit of the worker that never ends.
 const LIMIT: Duration = Duration::from_secs(2);
-/// On a slow host it has this part of the time that the others took to start, so that it is seen at work.
+/// Share of the others' start-up time that it gets at least, so that a slow host sees it at work.
 const PART_OF_START: u32 = 4;
 
 #[derive(Debug)]
@@ -32,21 +32,21 @@ struct Member {
     task: TaskId,
 }
 
-/// What the thief tries, and what comes of it outside the sandbox.
+/// Target of the thief, with the result of an attempt outside of the sandbox.
 struct Loot {
     target: Target,
     what: &'static str,
     outside: probes::Attempt,
 }
 
-/// The tasks of the story that are worth a look.
+/// Tasks of the story for a closer look.
 #[derive(Debug)]
 pub(super) struct Fleet {
-    /// The one with the question.
+    /// Task with a question.
     pub(super) asks: TaskId,
-    /// The thief.
+    /// Task of the thief.
     pub(super) steals: TaskId,
-    /// The one that never ends.
+    /// Task that never ends.
     pub(super) overruns: TaskId,
 }
 
@@ -82,7 +82,7 @@ pub(super) async fn play(
             (up == gated).then_some(())
         })
         .await?;
-    // Last, because its time is short and the others are to see it.
+    // Last, because its time is short and the others must be running by then.
     if let Some(place) = overrunner {
         let limit = LIMIT.max(begun.elapsed() / PART_OF_START);
         fleet.push(enlist(board, place, "", Some(limit)).await?);
@@ -118,7 +118,7 @@ fn one(fleet: &[Member], role: Role) -> Result<&Member, Failure> {
     found.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
 }
 
-/// Creates the task of a tenant. One with a limit is tried once.
+/// Creates the task of a tenant. A task with a time limit has one attempt.
 async fn enlist(
     board: &Board,
     place: TenantPlace,
@@ -136,7 +136,7 @@ async fn enlist(
     Ok(Member { place, task })
 }
 
-/// Chooses what the thief tries, and tries it first without a sandbox: as this process, which has started the daemon.
+/// Chooses the thief's targets, and tries each without a sandbox, as this process, which has started the daemon.
 fn loot(root: &Root, places: &[TenantPlace], daemon: i32) -> Vec<Loot> {
     let thief = places.iter().position(|place| place.role == Role::Steals).unwrap_or_default();
     let neighbour = places.get(thief + 1).map(|place| place.dir.join("ledger.csv")).unwrap_or_default();
@@ -153,7 +153,7 @@ fn loot(root: &Root, places: &[TenantPlace], daemon: i32) -> Vec<Loot> {
         .collect()
 }
 
-/// Counts who is alive at this moment, and looks at what the one that never ends has brought into the world.
+/// Counts the live workers at this moment, and finds the processes of the worker that never ends.
 async fn survey(
     board: &Board,
     fleet: &[Member],
@@ -162,7 +162,7 @@ async fn survey(
     progress: &Progress,
 ) -> Result<Vec<Seen>, Failure> {
     let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
-    // The board says which process works for whom; the host says whether it lives.
+    // The board knows the process of each task, and the host whether it lives.
     let tasks = board.call(&List::default()).await?.split().0;
     let alive: BTreeSet<i32> =
         processes::mentioning("SUPERVISOR_TASK=").found.iter().map(|seen| seen.pid).collect();
@@ -184,7 +184,7 @@ async fn survey(
     Ok(brood)
 }
 
-/// Waits for all ends, and answers the question on the way.
+/// Waits for the end of all tasks, and answers the question meanwhile.
 async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Result<(), Failure> {
     let asks = one(fleet, Role::Asks)?.task.clone();
     let overruns = one(fleet, Role::Overruns)?.task.clone();
@@ -320,7 +320,7 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
         let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");
         let verdict = match (&loot.target, outside == "read") {
             (_, true) => Verdict::of(refused),
-            // Yama, see ptrace(2): then not even the daemon's own parent may look, and a refusal inside shows nothing.
+            // With Yama (ptrace(2)), not even the daemon's parent may look, so a refusal inside proves nothing.
             (Target::Memory(_), false) if ptrace_is_closed() => Verdict::Skipped,
             (_, false) => Verdict::Failed,
         };
@@ -333,13 +333,13 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
     }
 }
 
-/// Whether this host lets no ordinary process attach to another one.
+/// True if this host forbids ordinary processes to attach to another one.
 fn ptrace_is_closed() -> bool {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     scope.is_ok_and(|scope| matches!(scope.trim(), "2" | "3"))
 }
 
-/// Which mechanism stands behind an error.
+/// Returns the mechanism behind an error.
 fn why(target: &Target, errno: &str) -> &'static str {
     match (target, errno) {
         (_, "ENOENT") => "not in its view",

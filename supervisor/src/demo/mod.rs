@@ -1,7 +1,7 @@
-//! `demo`: the main job on real input, with real processes, in a root that is gone afterwards.
+//! `demo`: shows the supervisor at work on real input, with real processes, in a temporary root.
 //!
-//! A daemon of its own, a private clone of a repository, a pipeline and a fleet. Everything that is claimed is a named check
-//! with what was expected and what was seen; the exit code is 0 only if all of them were met.
+//! It uses a daemon of its own, a private clone of a repository, a pipeline and a fleet. Each claim is a named check
+//! with its expectation and its evidence. The exit code is 0 only if all checks pass.
 
 mod board;
 mod fleet;
@@ -61,11 +61,11 @@ pub(crate) struct Demo {
     keep: bool,
 }
 
-/// The exit code of a command that Ctrl-C ended, as shells have it.
+/// Exit code of a command that Ctrl-C ended, as in shells.
 const INTERRUPTED: u8 = 130;
-/// The part that is about the demo as a whole.
+/// Part of the checks on the demo as a whole.
 const WHOLE: Story = Story::Afterwards;
-/// The root, in the directory of the demo.
+/// Name of the root in the directory of the demo.
 const ROOT: &str = "root";
 
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
@@ -75,7 +75,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let source = repository::choose(demo.repo.as_deref())?;
     let place = Place::make("supervisor-demo-")?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
-    // Beside it the clone and the tenants' directories: nothing in a root is a workspace.
+    // The clone and the tenants' directories lie beside the root, because a place in the root cannot be a workspace.
     let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;
     crate::paths::make_dir(root.dir(), 0o711)?;
     let mut report = Report { base: dir.clone(), ..Report::default() };
@@ -84,12 +84,12 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let server = Server::start(&root, owners).await?;
     let mut board = Board::new(&root);
     let mut played = Played::default();
-    // What runs on a thread of its own goes on when nobody waits for it any more.
+    // Blocking work continues when its future is dropped, so it is awaited below.
     let threads = TaskTracker::new();
     let scene = Scene { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
     let stories = stories(&scene, &mut board, &mut report, &mut played, &progress);
     let ended = tokio::select! {
-        // Whichever comes first: the stories only wait for answers, and what they have started is stopped below.
+        // The stories only wait for replies, so they can be dropped; the processes that they started are stopped below.
         ended = stories => ended,
         name = interrupt.wait() => {
             report.interrupted = Some(name.to_owned());
@@ -128,10 +128,10 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     })
 }
 
-/// The policy of every task of the demo: the one of a root without a configuration.
+/// Policy of every task of the demo, as in a root without a configuration.
 const POLICY: &str = "default";
 
-/// Refuses a host that cannot enforce the policy of the demo's workers, none of which would ever start.
+/// Refuses a host that cannot enforce the policy of the demo's workers, because no worker would start.
 async fn refuse_weak_host() -> Result<(), Failure> {
     let host = blocking("failed to examine the host", || examine_host(None)).await?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
@@ -144,12 +144,12 @@ async fn refuse_weak_host() -> Result<(), Failure> {
     })
 }
 
-/// What was played, for those who look further.
+/// Played stories, for a closer look.
 #[derive(Debug, Default)]
 struct Played {
     pipeline: Option<Pipeline>,
     fleet: Option<Fleet>,
-    /// Where the repository stood when the clone had been made.
+    /// State of the repository when the clone had been made.
     after_clone: Option<workspace::repository::Standing>,
 }
 
@@ -211,7 +211,7 @@ fn users(owners: Owners) -> String {
     }
 }
 
-/// What a run's sandbox enforced, in a line.
+/// Summarises a run's sandbox in one line.
 fn sandbox(report: Option<&serde_json::Value>) -> String {
     let report = report.cloned().and_then(|value| serde_json::from_value::<policies::Report>(value).ok());
     let Some(report) = report else { return "not known".to_owned() };
@@ -224,7 +224,7 @@ fn sandbox(report: Option<&serde_json::Value>) -> String {
     format!("{}; enforced: {}", report.summary(), enforced.join(", "))
 }
 
-/// Stops the daemon, and makes sure that nothing of this root lives on.
+/// Stops the daemon, and makes sure that no process of this root survives.
 async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Report) {
     let stopped = server.stop(board.client()).await;
     let told = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
@@ -239,7 +239,7 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
     for left in &census.found {
         left.kill();
     }
-    // Where there are no groups there is nothing to leave behind.
+    // Without cgroups, none can be left.
     if let Ok(group) = cgroup::of_root(root.dir()) {
         let told =
             if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
@@ -247,7 +247,7 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
     }
 }
 
-/// Removes the root, or leaves it, and says how to look further.
+/// Removes the root or keeps it, and suggests commands for a closer look.
 fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut Report) {
     if keep {
         let dir = place.leave();
@@ -268,7 +268,7 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
     ];
 }
 
-/// What can be seen in a root that was kept.
+/// Returns commands for a closer look at a kept root.
 fn kept(dir: &Path, played: &Played) -> Vec<Further> {
     let (at, base) = (dir.join(ROOT), dir.display());
     let at = at.display();
@@ -291,13 +291,13 @@ fn kept(dir: &Path, played: &Played) -> Vec<Further> {
     further
 }
 
-/// The signals that end a demo early.
+/// Signals that end a demo early.
 struct Interrupt {
     streams: [(&'static str, tokio::signal::unix::Signal); 3],
 }
 
 impl Interrupt {
-    /// From here on these signals no longer end the process by themselves.
+    /// Handles these signals, which no longer end the process by themselves.
     fn listen() -> Result<Self, Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
         Ok(Interrupt {
@@ -311,7 +311,7 @@ impl Interrupt {
 
     async fn wait(&mut self) -> &'static str {
         let [(interrupt, first), (terminate, second), (hangup, third)] = &mut self.streams;
-        // Cancel-safe: a signal that is not taken is still pending in its stream.
+        // Cancel-safe: an unread signal stays pending in its stream.
         tokio::select! {
             _ = first.recv() => interrupt,
             _ = second.recv() => terminate,

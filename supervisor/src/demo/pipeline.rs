@@ -1,4 +1,4 @@
-//! The first story: three workers read the clone side by side, one merges what they found, one commits a report.
+//! First story: three workers read the clone in parallel, one merges their findings, one commits a report.
 
 use kernel::{Counted, Purpose, Run, Status, TaskId};
 
@@ -13,23 +13,23 @@ use crate::verbs::{Create, Show};
 
 const STORY: Story = Story::Pipeline;
 
-/// The findings, in the order in which the fan-in puts them together.
+/// Findings, in the order of the merged report.
 const FINDINGS: [(&str, &str, &str); 3] = [
     ("one counts the lines", "count the lines", include_str!("scripts/lines.sh")),
     ("one finds each TODO and FIXME", "find TODO and FIXME", include_str!("scripts/markers.sh")),
     ("one finds the largest files", "find the largest files", include_str!("scripts/largest.sh")),
 ];
 
-/// What proves the report: it has each of the findings.
+/// Check of the report: it contains each finding.
 const CHECK: &str = "for kind in lines markers largest; do grep \"^[*] $kind: \" REPORT.md || exit 1; done";
 
-/// The tasks of the story, for those who look further.
+/// Tasks of the story, for a closer look.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) last: TaskId,
-    /// Those that worked in worktrees of the clone.
+    /// Tasks that used worktrees of the clone.
     pub(super) worktrees: Vec<TaskId>,
-    /// What the sandbox of the first worker enforced.
+    /// Sandbox report of the first worker.
     pub(super) sandbox: Option<serde_json::Value>,
 }
 
@@ -86,12 +86,12 @@ pub(super) async fn play(
     Ok(Pipeline { last, worktrees, sandbox })
 }
 
-/// The last run of a task that worked on it.
+/// Returns the last run that worked on a task.
 fn last_run(shown: &Shown) -> Option<&Run> {
     shown.runs.iter().rev().find(|run| run.purpose == Purpose::Work)
 }
 
-/// What a task handed over, or what went wrong with it.
+/// Returns the summary of a task's last run, or its error.
 fn summary(shown: &Shown) -> String {
     let run = last_run(shown);
     run.and_then(|run| run.summary.clone().or_else(|| run.error.clone()))
@@ -128,7 +128,7 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
     let verdict = Verdict::of(merged.task.status == Status::Done && seen == expected.join("\n"));
     let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are merged") } else { seen };
     report.check(STORY, "the fan-in has its parents' results", expected.join("; "), told, verdict);
-    // Event ids only grow: the claim has to come after the last of the ends.
+    // Event ids only grow, so the claim must come after all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
     let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));
@@ -180,7 +180,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
     report.check(STORY, name, expected, seen, Verdict::of(ok));
 }
 
-/// Whether the report is done because its check has passed, after its worker.
+/// Checks that the report was completed by its check, after its worker.
 fn check_proof(written: &Shown, report: &mut Report) {
     let outcomes: Vec<String> = written
         .runs

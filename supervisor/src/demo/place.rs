@@ -1,4 +1,4 @@
-//! The temporary root of a demo, and who its files belong to.
+//! Temporary root of a demo, and the owners of its files.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use tempfile::TempDir;
 use crate::config::WorkerConfig;
 use crate::failure::Failure;
 
-/// The longest directory that leaves room for the root's name and its sockets in the 107 bytes of a socket's path.
+/// Longest base directory that leaves space for the root's name and its sockets within the 107 bytes of a socket path.
 const LONGEST_BASE: usize = 50;
 
-/// The directory of one demo, or of the trial of a lane. It is removed at the end, or when this is dropped.
+/// Directory of one demo or lane trial. It is removed at the end, or when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: TempDir,
 }
 
 impl Place {
-    /// Makes it in a directory for temporary files in which workers can live. Its name begins with `prefix`, which is as short as
-    /// `supervisor-demo-`.
+    /// Makes the directory in a temporary directory that workers can use. `prefix` starts its name, and may be as long
+    /// as `supervisor-demo-`.
     pub(crate) fn make(prefix: &str) -> Result<Self, Failure> {
         let candidates = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let base = candidates
@@ -33,7 +33,7 @@ impl Place {
             })?;
         let fail = |e: std::io::Error| Failure::file("make a directory in", &base, &e);
         let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(&base).map_err(fail)?;
-        // Workers of other uids pass through it on the way to their own places.
+        // Workers of other uids pass through it to their own directories.
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
         Ok(Place { dir })
     }
@@ -42,7 +42,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// Removes it with its content, also that of other users.
+    /// Removes it with its content, other users' files included.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         let path = self.dir.path().to_owned();
         self.dir.close().map_err(|e| Failure::file("remove", &path, &e))
@@ -63,34 +63,34 @@ fn fits(dir: &Path) -> bool {
     dir.as_os_str().len() <= LONGEST_BASE && runs_programs && reachable && writable
 }
 
-/// How many uids one demo has: those that its daemon allocates, one for the clone, one for each tenant, and some room.
+/// Number of uids of one demo: for its daemon to allocate, one for the clone, one for each tenant, and a reserve.
 const BLOCK: u32 = 128;
-/// How many of them its daemon allocates from.
+/// Number of uids that its daemon allocates from.
 const ALLOCATED: u32 = 64;
-/// How many demos have uids of their own at the same time.
+/// Number of demos with separate uids at the same time.
 const BLOCKS: u32 = 32;
 
-/// Who owns what: as root users from the end of the workers' range, which no other daemon reaches soon; else everything is the
-/// caller's own.
+/// Owners of the demo's files. Under root they are users from the end of the workers' range, which other daemons do not
+/// reach soon; otherwise all is the caller's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owners {
     first: Option<u32>,
 }
 
 impl Owners {
-    /// The owners that fit this process's user.
+    /// Returns the owners for this process's user.
     pub(super) fn of_this_process() -> Self {
         let range = WorkerConfig::default();
         let first = range.first_uid + range.uid_count - BLOCK * (1 + std::process::id() % BLOCKS);
         Owners { first: nix::unistd::geteuid().is_root().then_some(first) }
     }
 
-    /// Whether files are given to others.
+    /// True if files get other owners.
     pub(super) fn differ(self) -> bool {
         self.first.is_some()
     }
 
-    /// The uids that the daemon may allocate: the first, and how many.
+    /// Returns the first uid that the daemon may allocate, and their number.
     pub(super) fn of_daemon(self) -> Option<(u32, u32)> {
         self.first.map(|first| (first, ALLOCATED))
     }
@@ -99,13 +99,13 @@ impl Owners {
         self.of_tenant(0)
     }
 
-    /// The owner of a tenant's directory; tenants count from 1.
+    /// Returns the owner of a tenant's directory; tenants count from 1.
     pub(super) fn of_tenant(self, tenant: u32) -> Option<Identity> {
         self.first.map(|first| first + ALLOCATED + tenant).map(|id| Identity { uid: id, gid: id })
     }
 }
 
-/// Gives a tree to a user. No link is followed, and nobody else can get in before all of it is the user's.
+/// Gives a tree to a user. Follows no link, and keeps other users out until the whole tree belongs to its owner.
 pub(super) fn give(tree: &Path, owner: Option<Identity>) -> Result<(), Failure> {
     let Some(owner) = owner else { return Ok(()) };
     let fail = |e: std::io::Error| Failure::file("give away", tree, &e);
@@ -126,7 +126,7 @@ fn give_inside(dir: &Path, owner: Identity) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How many entries a tree has, and how many of them belong to root.
+/// Returns the number of entries in a tree, and the number that belong to root.
 pub(super) fn of_root(tree: &Path) -> std::io::Result<(usize, usize)> {
     let (mut all, mut roots) = (0, 0);
     let mut dirs = vec![tree.to_owned()];
@@ -144,7 +144,7 @@ pub(super) fn of_root(tree: &Path) -> std::io::Result<(usize, usize)> {
     Ok((all, roots))
 }
 
-/// The user that a path belongs to, where root has to become that user to work there.
+/// Returns the owner of a path if root must become that user to work there.
 pub(super) fn owner_for_root(path: &Path) -> Result<Option<Identity>, Failure> {
     let meta = std::fs::metadata(path).map_err(|e| Failure::file("look at", path, &e))?;
     let foreign = nix::unistd::geteuid().is_root() && meta.uid() != 0;

@@ -1,5 +1,5 @@
-//! `supervisor __probe`: what a worker of the demo does that a shell cannot: try what it must not do, leave its session,
-//! and commit where there is no git.
+//! `supervisor __probe`: actions of the demo's workers that a shell cannot do: forbidden attempts, leaving the session,
+//! and a commit without git.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,11 +16,11 @@ use crate::terminal::{complain, print};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// To read a file.
+    /// Read the beginning of a file.
     File(PathBuf),
-    /// To read the memory of a process.
+    /// Read the memory of a process.
     Memory(i32),
-    /// To read the environment that a process was started with.
+    /// Read the initial environment of a process.
     Environment(i32),
 }
 
@@ -62,16 +62,16 @@ impl FromStr for Target {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Attempt {
-    /// What was tried, as [`Target`] writes it.
+    /// Target, in the form of [`Target`].
     pub(super) target: String,
-    /// How many bytes were read, where it worked.
+    /// Number of bytes read, on success.
     pub(super) read: Option<usize>,
-    /// The system's error, where it did not.
+    /// Error of the system, on failure.
     pub(super) errno: Option<i32>,
 }
 
 impl Attempt {
-    /// The outcome in a word: `read`, or the name of the error.
+    /// Returns the result in a word: `read`, or the name of the error.
     pub(super) fn word(&self) -> String {
         match self.errno {
             Some(errno) => format!("{:?}", nix::errno::Errno::from_raw(errno)),
@@ -80,14 +80,14 @@ impl Attempt {
     }
 }
 
-/// The attempts of one worker, in the form in which it hands them over.
+/// Attempts of one worker, in the form of its handoff.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Attempts {
-    /// One for each target, in the order given.
+    /// Results in the order of the targets.
     pub(super) attempts: Vec<Attempt>,
 }
 
-/// Tries one thing, as the user of this process.
+/// Makes one attempt, as this process's user.
 pub(super) fn attempt(target: &Target) -> Attempt {
     let outcome = match target {
         Target::File(path) => read_some(path),
@@ -107,7 +107,7 @@ fn read_some(path: &Path) -> io::Result<usize> {
 }
 
 fn read_memory(pid: i32) -> io::Result<usize> {
-    // Opened before an address is looked for: it is this open that the kernel has to refuse.
+    // Opened before an address is looked up, because the kernel must refuse this open.
     let memory = File::open(format!("/proc/{pid}/mem"))?;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
     let start = maps
@@ -145,7 +145,7 @@ fn attempts(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     print(&format!("{text}\n")).map_err(|e| e.to_string())
 }
 
-/// Leaves the session, and becomes the command. Returns only when that failed.
+/// Leaves the session, and executes the command. Returns only on failure.
 fn detach(mut arguments: impl Iterator<Item = OsString>) -> String {
     let Some(command) = arguments.next() else { return "detach: no command".to_owned() };
     match nix::unistd::setsid() {

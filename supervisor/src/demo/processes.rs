@@ -1,4 +1,4 @@
-//! Which processes of this host have to do with something: the proof that none is left.
+//! Finds processes of this host that mention a text, to prove that none is left.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -7,7 +7,7 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::host::proc_file::{self, read_bounded};
 
-/// A process, told apart from any later one with its pid.
+/// A process, distinguished from later ones with the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) pid: i32,
@@ -16,19 +16,19 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether it lives. A zombie does not: it only waits for its parent to look.
+    /// Returns true if it lives. A zombie does not: it only waits for its parent.
     pub(super) fn lives(&self) -> bool {
         let stat = Process::new(self.pid).and_then(|process| process.stat());
         stat.is_ok_and(|stat| stat.starttime == self.start_ticks && stat.state != 'Z')
     }
 
-    /// Kills it, and nothing that came after it.
+    /// Kills it, and no later process with its pid.
     pub(super) fn kill(&self) {
         let Some(pid) = rustix::process::Pid::from_raw(self.pid) else { return };
-        // A handle first, then the look at who it is: between the two the pid cannot change hands.
+        // The handle comes first, then the comparison, so that the pid cannot be reused in between.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if self.lives() {
-            // It may have ended by itself meanwhile, which is as good.
+            // It may have ended by itself meanwhile.
             pidfd_send_signal(handle, Signal::KILL).ok();
         }
     }
@@ -40,7 +40,7 @@ pub(super) struct Census {
     pub(super) found: Vec<Seen>,
 }
 
-/// Looks for living processes, other than this one, with a text in their command line, environment, working directory or
+/// Finds live processes, without this one, that have a text in their command line, environment, working directory or
 /// executable.
 pub(super) fn mentioning(text: &str) -> Census {
     let mut census = Census::default();
@@ -79,7 +79,7 @@ mod tests {
     fn a_process_is_found_by_its_environment_until_it_has_ended() {
         let mark = format!("MARK_{}", uuid::Uuid::new_v4().simple());
         let mut child = std::process::Command::new("sleep").arg("600").env(&mark, "1").spawn().unwrap();
-        // Until its exec is over, a child has the environment of its parent, or none.
+        // Until the end of its exec, a child has its parent's environment, or none.
         let census = loop {
             let census = mentioning(&mark);
             if !census.found.is_empty() {

@@ -1,4 +1,4 @@
-//! What is shown while the demo runs: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
+//! Progress of a demo: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output::Output;
 use crate::terminal::complain;
 
-/// The progress of one demo, on standard error.
+/// Progress of one demo, on standard error.
 #[derive(Debug)]
 pub(super) struct Progress {
     since: Instant,
@@ -22,7 +22,7 @@ enum Form {
 }
 
 impl Progress {
-    /// Progress for a terminal or for a log.
+    /// Makes the progress for a terminal or a log.
     pub(super) fn new(output: Output) -> Self {
         use std::io::IsTerminal as _;
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -30,7 +30,7 @@ impl Progress {
             Form::Silent
         } else if std::io::stderr().is_terminal() && !dumb {
             let bar = ProgressBar::new_spinner();
-            // Without colours in it, the style is the same for everybody.
+            // The style has no colours, so it does not depend on the user's settings.
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>3}  {msg}") {
                 bar.set_style(style);
             }
@@ -42,12 +42,12 @@ impl Progress {
         Progress { since: Instant::now(), form }
     }
 
-    /// How long the demo has been going on.
+    /// Returns the time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Says what is going on now; only a terminal shows it.
+    /// Shows the current step, on a terminal only.
     pub(super) fn now(&self, text: impl Into<String>) {
         if let Form::Live(bar) = &self.form {
             bar.set_message(text.into());

@@ -1,4 +1,4 @@
-//! What a demo comes to: named checks with what was expected and what was seen, and the evidence beside them.
+//! Results of a demo: named checks with expectation and evidence, and further facts.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,54 +12,54 @@ use super::place;
 pub(super) enum Story {
     Pipeline,
     Fleet,
-    /// What one of the fleet tried.
+    /// Attempts of the thief.
     Theft,
-    /// What is left of all this.
+    /// State after all stories.
     Afterwards,
 }
 
-/// The clone that the demo works in.
+/// Clone in which the demo works.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Clone {
     pub(super) path: PathBuf,
-    /// The repository it was made from; none where it is a sample.
+    /// Repository that was cloned; none for a sample.
     pub(super) source: Option<PathBuf>,
-    /// The commit it stands at.
+    /// Commit id of its HEAD.
     pub(super) commit: String,
-    /// How many files that commit holds.
+    /// Number of files in that commit.
     pub(super) files: usize,
 }
 
-/// A command to go on with.
+/// A suggested command.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Further {
     pub(super) command: String,
-    /// What it is good for.
+    /// Purpose of the command.
     pub(super) why: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
-    /// The part of the demo that it belongs to.
+    /// Story, or the end of the demo.
     pub(super) part: Story,
     pub(super) name: String,
     pub(super) expected: String,
     pub(super) seen: String,
     pub(super) ok: bool,
-    /// Whether this host cannot show it; then it counts neither way.
+    /// True if this host cannot show it; then it counts neither way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) skipped: bool,
 }
 
-/// Something that was tried and must be refused.
+/// An attempt that must be refused.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Denial {
     pub(super) what: &'static str,
     pub(super) path: PathBuf,
-    /// The outcome outside the sandbox.
+    /// Result outside of the sandbox.
     pub(super) outside: String,
     pub(super) inside: String,
-    /// Why, in a few words.
+    /// Reason in a few words.
     pub(super) why: &'static str,
 }
 
@@ -69,43 +69,43 @@ pub(super) struct Took {
     pub(super) seconds: f64,
 }
 
-/// Everything that a demo found out.
+/// All results of a demo.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Report {
-    /// Whether every expectation was met.
+    /// True if every expectation was met.
     pub(super) ok: bool,
-    /// The root, kept or not.
+    /// Directory of the demo, kept or not.
     #[serde(skip)]
     pub(super) base: PathBuf,
-    /// Why it ended early, where it did.
+    /// Signal that ended it early, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) interrupted: Option<String>,
-    /// Whose workers they were.
+    /// Description of the workers' users.
     pub(super) users: String,
-    /// The clone that was worked on.
+    /// Clone that the workers used.
     pub(super) repository: Option<Clone>,
-    /// What the sandbox enforced, in a line.
+    /// Enforced layers of the sandbox, as one line.
     pub(super) sandbox: String,
     pub(super) checks: Vec<Check>,
     pub(super) denials: Vec<Denial>,
-    /// How many processes were looked at in the search for survivors.
+    /// Number of processes examined for survivors.
     pub(super) processes_checked: usize,
     pub(super) survivors: usize,
     pub(super) times: Vec<Took>,
-    /// The root, where it was kept.
+    /// Path of the root, if it was kept.
     pub(super) root: Option<PathBuf>,
     pub(super) further: Vec<Further>,
 }
 
 impl Check {
-    /// Whether it should have come true and did not.
+    /// True if the expectation was not met and this host could show it.
     pub(super) fn failed(&self) -> bool {
         !self.ok && !self.skipped
     }
 }
 
 impl Report {
-    /// Adds an expectation and whether it was met.
+    /// Adds an expectation with its result.
     pub(super) fn check(
         &mut self,
         part: Story,
@@ -119,7 +119,7 @@ impl Report {
         self.checks.push(Check { part, name, expected, seen, ok, skipped });
     }
 
-    /// Adds an expectation that is met if what was seen equals what was expected.
+    /// Adds an expectation that is met if both texts are equal.
     pub(super) fn equal(
         &mut self,
         part: Story,
@@ -132,7 +132,7 @@ impl Report {
         self.check(part, name, expected, seen, verdict);
     }
 
-    /// Adds the expectation that nothing in a tree belongs to root.
+    /// Adds the expectation that root owns no entry of a tree.
     pub(super) fn not_of_root(&mut self, part: Story, name: &str, tree: &Path) {
         let (seen, verdict) = match place::of_root(tree) {
             Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), Verdict::of(roots == 0)),
@@ -156,7 +156,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict that a condition stands for.
+    /// Returns the verdict for a condition.
     pub(super) fn of(condition: bool) -> Self {
         if condition { Verdict::Ok } else { Verdict::Failed }
     }

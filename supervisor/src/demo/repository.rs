@@ -1,4 +1,4 @@
-//! The repository that the demo works on: which one, a private clone of it, and the proof that it was left as it was.
+//! Repository of the demo: its choice, a private clone, and the proof that the demo left it unchanged.
 
 use kernel::Counted;
 use std::collections::BTreeMap;
@@ -16,17 +16,17 @@ use crate::host::job::{self, Cause, JobFailure};
 
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// A repository that is left as it is.
+    /// A repository that the demo does not change.
     Repository {
         path: PathBuf,
-        /// Where it stood before.
+        /// Its state before the demo.
         before: Standing,
     },
-    /// None could be used, for this reason: a sample is made.
+    /// A sample, because no repository could be used, for this reason.
     Sample(String),
 }
 
-/// Chooses the repository: the one named, or else the one around the working directory, if that can be used.
+/// Chooses the repository: the named one, or the one around the working directory if it can be used.
 pub(super) fn choose(named: Option<&Path>) -> Result<Source, Failure> {
     if let Some(path) = named {
         let none = |why: String| {
@@ -61,13 +61,13 @@ trait HasCommit {
 }
 
 impl HasCommit for Standing {
-    /// Whether HEAD leads to a commit: it is one, or names a reference that exists.
+    /// True if HEAD is a commit, or names an existing reference.
     fn has_commit(&self) -> bool {
         !self.head.starts_with("refs/") || self.references.contains_key(&self.head)
     }
 }
 
-/// The repository that a directory is in, found by its looks alone: nothing in it is read yet.
+/// Returns the repository around a directory, by the names of its files; reads none of them.
 fn around(dir: &Path) -> Option<PathBuf> {
     let is_one = |dir: &Path| {
         dir.join(".git").exists() || ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).exists())
@@ -83,13 +83,13 @@ pub(super) fn standing(path: &Path) -> Result<Standing, Failure> {
     }
 }
 
-/// Makes the clone, or the sample, and gives it to its owner.
+/// Makes the clone or the sample, and gives it to its owner.
 pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clone, Failure> {
     let fail = |e: std::io::Error| Failure::file("make the directory", to, &e);
     std::fs::create_dir(to).map_err(fail)?;
     let (outcome, source) = match source {
         Source::Repository { path, .. } => {
-            // A repository is read by its owner, so that root trusts nothing in it.
+            // The repository is read as its owner, so that root trusts nothing in it.
             let reader = place::owner_for_root(path)?;
             if let Some(reader) = reader {
                 std::os::unix::fs::lchown(to, Some(reader.uid), Some(reader.gid)).map_err(fail)?;
@@ -101,7 +101,7 @@ pub(super) fn provide(source: &Source, to: &Path, owners: Owners) -> Result<Clon
             let author =
                 Author { name: "supervisor demo".to_owned(), email: "demo@supervisor.invalid".to_owned() };
             let job = Job::MakeRepository { path: to.to_owned(), files: sample(), author };
-            // A new directory, in which nobody else has written.
+            // The directory is new, and no other user has written to it.
             (job.run().map_err(|e| refused(JobFailure::from(&e)))?, None)
         }
     };
@@ -121,10 +121,10 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
     }
 }
 
-/// Compares the repository with what it was before. `marks` are names that only this demo uses.
+/// Compares the repository with its state before the demo. `marks` are names that only this demo uses.
 ///
-/// Others may work in it while the demo runs. So a difference at the end is somebody else's if there was none when the clone
-/// had been made, the only moment at which the demo is in it, and if nothing in it carries a mark.
+/// Others may work in it during the demo. Cloning is the demo's only access to it. So a difference comes from others if
+/// there was none right after the clone, and if nothing in it carries a mark.
 pub(super) fn check(source: &Source, after_clone: Option<&Standing>, marks: &[String], report: &mut Report) {
     let Source::Repository { path, before } = source else { return };
     let part = Story::Afterwards;
@@ -187,7 +187,7 @@ fn unexpected() -> Failure {
     Failure::failed("the job process answered another question")
 }
 
-/// A small project for those who have none at hand.
+/// Returns the files of a small sample project.
 fn sample() -> BTreeMap<String, String> {
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let mut files = BTreeMap::from([

@@ -1,4 +1,4 @@
-//! The daemon of a demo: a real one, as a child process with a root of its own.
+//! Daemon of a demo: a real one, as a child process with a root of its own.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::paths::Root;
 use crate::verbs::Stop;
 
-/// How long a daemon may take to start, or to stop.
+/// Time limit for a start or a stop.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Room for all tenants at once, and short waits at the end of a run.
+/// Configuration with slots for all tenants at once, and short waits at the end of a run.
 const CONFIG: &str = "\
 [limits]
 max_running = 64
@@ -35,7 +35,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a daemon and waits until it serves.
+    /// Starts a daemon, and waits until it serves.
     pub(super) async fn start(root: &Root, owners: Owners) -> Result<Self, Failure> {
         let config = root.config_file();
         let uids =
@@ -49,7 +49,7 @@ impl Server {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("supervisor").arg("--root").arg(root.dir()).arg("daemon");
         for (name, _) in std::env::vars_os() {
-            // What surrounds this command (a service, a run of another supervisor) is not the daemon's.
+            // Variables of a surrounding service or run do not concern this daemon.
             if ["SUPERVISOR_", "HERMES_", "WATCHDOG_"]
                 .iter()
                 .any(|own| name.to_string_lossy().starts_with(own))
@@ -57,9 +57,10 @@ impl Server {
                 command.env_remove(name);
             }
         }
-        // The service manager's protocol: the daemon tells this socket when it is ready.
+        // The daemon reports its readiness to this socket (sd_notify(3)).
         command.env("NOTIFY_SOCKET", &notices).env("NO_COLOR", "1");
-        // In a group of its own, so that Ctrl-C reaches this process alone, which then stops the daemon in order.
+        // In a process group of its own, so that Ctrl-C reaches only this process, which then stops the daemon in
+        // order.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
         let mut child =
             command.spawn().map_err(|e| Failure::failed(format!("failed to start the daemon: {e}")))?;
@@ -74,7 +75,7 @@ impl Server {
             }
         };
         let started = tokio::select! {
-            // Either way the wait is over; nothing of the other branch is used afterwards.
+            // Either way the wait is over; the other branch is not used afterwards.
             told = told => told.map_err(|e| format!("its notice cannot be read: {e}")),
             ended = child.wait() => Err(match ended {
                 Ok(status) => format!("it ended with {status}"),
@@ -94,7 +95,7 @@ impl Server {
         }
     }
 
-    /// Asks the daemon to end its workers and itself, and waits for it. None where it had to be killed.
+    /// Asks the daemon to end its workers and itself, and waits for its end. None if it had to be killed.
     pub(super) async fn stop(mut self, client: &Client) -> Option<ExitStatus> {
         let asked = client.call(&Stop { now: true, ..Stop::default() }).await;
         if asked.is_ok()
@@ -106,10 +107,10 @@ impl Server {
         None
     }
 
-    /// Ends the daemon without asking: TERM until it kills its workers, then KILL.
+    /// Ends the daemon by signals: TERM until it kills its workers, then KILL.
     async fn end(mut self) {
         for signal in [Signal::SIGTERM, Signal::SIGTERM, Signal::SIGTERM, Signal::SIGKILL] {
-            // The child has not been waited for, so its pid is still its own.
+            // The child has not been awaited, so its pid is still its own.
             if self.child.id().is_none() || kill(Pid::from_raw(self.pid), signal).is_err() {
                 return;
             }

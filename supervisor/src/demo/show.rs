@@ -1,4 +1,4 @@
-//! How a report is shown to a person: a table for each part, then the evidence in short and how to look further.
+//! Display of a report: a table for each part, then a summary and suggested commands.
 
 use super::report::{Check, Further, Report, Story};
 use crate::terminal::{Cell, Ink, Screen};
@@ -93,7 +93,7 @@ impl Report {
                 .iter()
                 .zip(&self.denials)
                 .map(|(check, denial)| {
-                    // The root is in the first line; what matters is where in it.
+                    // Paths are shown relative to the demo's directory, which the first line names.
                     let path = denial.path.strip_prefix(&self.base).unwrap_or(&denial.path);
                     let why = format!("{}: {}", denial.why, path.display());
                     let what = denial.what.to_owned();

@@ -1,4 +1,4 @@
-//! The tenants of the fleet: a directory each, with a ledger to add up and a gate that holds the first attempt.
+//! Tenants of the fleet: each has a directory with a ledger to add up, and a gate that holds its first attempt.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,18 +18,18 @@ const CRASHES: &str = include_str!("scripts/crashes.sh");
 const OVERRUNS: &str = include_str!("scripts/overruns.sh");
 const STEALS: &str = include_str!("scripts/steals.sh");
 
-/// What becomes of a tenant's worker.
+/// Behaviour of a tenant's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It adds up the ledger.
+    /// Adds up the ledger.
     Works,
-    /// It has a question first.
+    /// Asks a question first.
     Asks,
-    /// It crashes the first time.
+    /// Crashes at the first attempt.
     Crashes,
-    /// It never ends by itself.
+    /// Never ends by itself.
     Overruns,
-    /// It tries to read what is not its own.
+    /// Tries to read others' files and memory.
     Steals,
 }
 
@@ -37,15 +37,15 @@ pub(super) enum Role {
 pub(super) struct TenantPlace {
     pub(super) number: u32,
     pub(super) name: Tenant,
-    /// What becomes of its worker.
+    /// Behaviour of its worker.
     pub(super) role: Role,
     pub(super) dir: PathBuf,
-    /// Both ends of the gate: it can be opened before anybody waits, and closes with this process.
+    /// Both ends of the gate, so that it can be opened before a worker waits, and closes with this process.
     gate: File,
 }
 
 impl TenantPlace {
-    /// Makes the directory of a tenant and gives it to its owner.
+    /// Makes the directory of a tenant, and gives it to its owner.
     pub(super) fn make(tenants: &Path, number: u32, owners: Owners) -> Result<Self, Failure> {
         let text = format!("tenant-{number:02}");
         let name = text.parse().map_err(|e| Failure::failed(format!("{text}: {e}")))?;
@@ -61,24 +61,24 @@ impl TenantPlace {
         Ok(TenantPlace { number, name, role: role(number), dir, gate })
     }
 
-    /// Lets its worker go on.
+    /// Lets its worker pass the gate.
     pub(super) fn open_gate(&self) -> Result<(), Failure> {
         (&self.gate).write_all(b"go\n").map_err(|e| Failure::file("open the gate of", &self.dir, &e))
     }
 
-    /// What its ledger adds up to.
+    /// Returns the sum of its ledger.
     pub(super) fn total(&self) -> u64 {
         entries(self.number).map(|(_, amount)| amount).sum()
     }
 
-    /// The script of its worker. `targets` is what a thief tries.
+    /// Returns the script of its worker. `targets` are a thief's targets.
     pub(super) fn script(&self, targets: &str) -> String {
         match self.role {
             Role::Works => format!("{GATE}{LEDGER}"),
             Role::Asks => format!("{GATE}{ASKS}"),
             Role::Crashes => format!("{GATE}{CRASHES}"),
             Role::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
-            // Its time runs from its start, so it waits for nobody.
+            // Its time runs from its start, so it waits at no gate.
             Role::Overruns => OVERRUNS.to_owned(),
         }
     }
@@ -105,7 +105,7 @@ fn role(number: u32) -> Role {
     }
 }
 
-/// A ledger is made up, and different for each tenant.
+/// Returns a made-up ledger, different for each tenant.
 fn entries(tenant: u32) -> impl Iterator<Item = (u64, u64)> {
     let tenant = u64::from(tenant);
     (1..=100).map(move |entry| (entry, (entry * entry + tenant * 37) % 1000))
@@ -116,7 +116,7 @@ fn ledger(tenant: u32) -> String {
     lines.concat()
 }
 
-/// A word as the shell reads it back unchanged.
+/// Quotes a word for the shell.
 pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
