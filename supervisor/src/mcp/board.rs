@@ -1,4 +1,4 @@
-//! Where tool calls go: to the daemon's socket, or, in the daemon, to the verb behind the request.
+//! Targets of tool calls: the daemon's socket, or inside the daemon the verb of the request.
 
 use std::sync::Arc;
 
@@ -10,15 +10,14 @@ use crate::command::{Command, Side};
 use crate::failure::Failure;
 use crate::verbs::{Offered, Tools};
 
-/// The way to the board.
 #[derive(Debug)]
 pub(super) enum Board {
-    /// Of a process of the caller. A call that is sent again keeps its request id, and so is done once.
+    /// From a process of the caller. A repeated call keeps its request id, and so runs once.
     Client(Arc<Client>),
-    /// Of a script of the run. It has the same rights, but this process reads no file for it: the script has less of this process than its
-    /// agent.
+    /// From a script of the run. It has the same rights, but this process reads no file for it, because the script has
+    /// less access than its agent.
     Script(Arc<Client>),
-    /// Of a request that the daemon was sent.
+    /// From a request to the daemon.
     Ask(Box<Ask>),
 }
 
@@ -49,7 +48,7 @@ impl Board {
         }
     }
 
-    /// What the caller is offered.
+    /// Returns the verbs and tools offered to the caller.
     pub(super) async fn offered(&self) -> Result<Offered, Failure> {
         let verb = Tools::default();
         match self {
@@ -58,7 +57,7 @@ impl Board {
         }
     }
 
-    /// Whether the caller is the worker of a run.
+    /// True if the caller is the worker of a run.
     pub(super) fn is_of_a_worker(&self) -> bool {
         self.own_task().is_some()
     }

@@ -1,4 +1,4 @@
-//! The tools: one for each verb of the table that has one.
+//! Catalog of the tools: one for each verb of the table that has one.
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -15,16 +15,15 @@ use crate::failure::Failure;
 use crate::table::table;
 use crate::verbs::{self, CallPluginTool, OfPlugin};
 
-/// What stands before the name of the verb: the names of the established board.
+/// Prefix of a tool's name, as in Hermes Kanban.
 const PREFIX: &str = "kanban_";
 
-/// A call under way.
+/// A call in progress.
 type Calling = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
 
 /// A verb as a tool.
 #[derive(Debug)]
 pub(super) struct Listed {
-    /// The name of the verb.
     pub(super) verb: &'static str,
     pub(super) tool: Tool,
     pub(super) call: fn(Arc<Board>, JsonObject) -> Calling,
@@ -53,13 +52,14 @@ macro_rules! of_the_tools {
 
 table!(of_the_tools);
 
-/// All tools, in the order of the table. Their schemas take milliseconds, so they are made once, when they are first needed.
+/// Returns all tools, in the order of the table. Their schemas take milliseconds to make, so they are made once, on
+/// first use.
 pub(super) fn all() -> &'static [Listed] {
     static ALL: LazyLock<Vec<Listed>> = LazyLock::new(made);
     &ALL
 }
 
-/// The tool of a name.
+/// Returns the tool with a name.
 pub(super) fn find(name: &str) -> Option<&'static Listed> {
     all().iter().find(|listed| listed.tool.name == name)
 }
@@ -91,12 +91,12 @@ async fn call<V: Command>(board: &Board, arguments: JsonObject) -> Result<V::Rep
     board.call::<V>(verb).await
 }
 
-/// Whether a tool is one of a plugin.
+/// True if a name is a plugin's tool.
 pub(super) fn is_of_plugin(name: &str) -> bool {
     name.starts_with("plugin_")
 }
 
-/// How a tool of a plugin is listed.
+/// Returns the description of a plugin's tool.
 pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
     let annotations = ToolAnnotations::new().read_only(false);
     let input = offered.input.clone();
@@ -115,7 +115,7 @@ fn name_of(verb: &str) -> String {
     format!("{PREFIX}{}", verb.replace('-', "_"))
 }
 
-/// The schema of the arguments, without what a model has no use for.
+/// Returns the schema of the arguments, without parts that a model does not need.
 pub(super) fn arguments(schema: Schema) -> JsonObject {
     let mut schema = match schema.to_value() {
         Value::Object(schema) => schema,
@@ -129,7 +129,7 @@ pub(super) fn arguments(schema: Schema) -> JsonObject {
     let properties = schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     for (name, property) in properties.as_object_mut().into_iter().flatten() {
         let default = property.as_object_mut().and_then(|property| property.remove("default"));
-        // A text that is empty where it is left out is one that has to be given.
+        // A text whose default is empty is mandatory.
         if default.is_some_and(|default| default == "") {
             required.push(name.as_str().into());
         }
@@ -146,7 +146,7 @@ mod tests {
     use crate::api::Scope;
     use crate::verbs::entries;
 
-    /// The names of the tools of a scope.
+    /// Returns the names of the tools of a scope.
     fn of_a(scope: Scope) -> String {
         let of = |listed: &&Listed| {
             entries().iter().any(|e| e.name == listed.verb && e.tool.is_some_and(|tool| tool.scope == scope))

@@ -1,4 +1,4 @@
-//! The server over HTTP: each request is answered by itself, in the daemon. There are no sessions, so nothing is kept open.
+//! MCP server over HTTP, in the daemon. Each request is independent: without sessions, nothing is kept open.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) fn mount(surface: Surface) -> Surface {
     mount_exchange(surface, messages, |ask, request| Box::pin(exchange(ask, request)))
 }
 
-/// A message of JSON-RPC 2.0, whose methods and results the protocol describes.
+/// Returns the schema of a JSON-RPC 2.0 message; the protocol describes its methods and results.
 fn of_json_rpc() -> Schema {
     json_schema!({
         "type": "object",
@@ -45,14 +45,14 @@ fn of_json_rpc() -> Schema {
     })
 }
 
-/// Answers one message of a caller who is known. Its body was bounded, and its reply is charged, like every other.
+/// Handles one message of an identified caller. Its body and its reply count against the limits of all requests.
 async fn exchange(ask: Ask, request: Whole) -> Answered {
     let Whole { head, body, reserved } = request;
     if is_no_json(&head, &body) {
         return no_json();
     }
     let board = Arc::new(Board::Ask(Box::new(ask)));
-    // The doors know hosts. A page of a browser names its origin, and no page has business here.
+    // The listeners check hosts. A browser's page sends its origin, and pages are not served here.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -69,14 +69,14 @@ async fn exchange(ask: Ask, request: Whole) -> Answered {
     answer
 }
 
-/// Whether a body is said to be JSON, and is not.
+/// True if a body claims to be JSON and is not.
 fn is_no_json(head: &Parts, body: &[u8]) -> bool {
     let said = head.headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
     let is_said = said.trim_start().to_ascii_lowercase().starts_with("application/json");
     head.method == Method::POST && is_said && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
-/// What JSON-RPC answers to a text that is none.
+/// Returns the JSON-RPC error for a text that is not JSON.
 fn no_json() -> Answered {
     let error = json!({
         "jsonrpc": "2.0",

@@ -5,8 +5,8 @@
 //! agent ── HTTP ───────────────────────────────── POST /mcp ── Ask ───┴─▶ verb
 //! ```
 //!
-//! A tool is a verb that has a [`TOOL`](crate::api::Verb::TOOL): its arguments are the request, its result is the reply, and every
-//! check is that of the verb. Nothing is decided here but the form. No other room speaks to the crate `rmcp`.
+//! A tool is a verb that has a [`TOOL`](crate::api::Verb::TOOL): its arguments are the request, its result is the
+//! reply, and all checks are the verb's. This room decides only on the form. No other room uses the crate `rmcp`.
 
 mod board;
 mod catalog;

@@ -1,4 +1,4 @@
-//! What a tool call returns: the reply of the verb as it is, or why nothing came of it and what to do next.
+//! Result of a tool call: the reply of the verb, or an error with a hint for the next step.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use crate::command::Command;
 use crate::failure::{Failure, Problem};
 use crate::verbs::entries;
 
-/// Commands without a verb of their name: those that a worker may not call.
+/// Commands without a verb of the same name, which workers may not call.
 const GROUPS: [&str; 10] =
     ["boards", "daemon", "lane", "login", "notify", "plugin", "profile", "schedules", "service", "tenant"];
 
-/// The result of a call, of a worker or of somebody else. It is structured, and the same as text.
+/// Makes the result of a call, as structured data and the same as text.
 pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool) -> CallToolResult {
     let reply = outcome.and_then(|reply| {
         let is_whole = V::verdict(&reply) == 0;
@@ -22,7 +22,7 @@ pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool
     });
     match reply {
         Ok((true, reply)) => CallToolResult::structured(reply),
-        // Some of what was asked for failed, and the reply says which.
+        // A part of the request failed; the reply names it.
         Ok((false, reply)) => CallToolResult::structured_error(reply),
         Err(mut failure) => {
             failure.hint = failure.hint.filter(|hint| !is_worker || workers_may(hint));
@@ -31,7 +31,7 @@ pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool
     }
 }
 
-/// Results are objects. The other replies are lists.
+/// Wraps a list in an object, because results must be objects.
 fn object(reply: Value) -> Value {
     match reply {
         Value::Object(_) => reply,
@@ -39,7 +39,7 @@ fn object(reply: Value) -> Value {
     }
 }
 
-/// Whether a worker may call all commands that a hint names. Advice that leads to a refusal is none.
+/// True if a worker may call all commands in a hint. A hint that leads to a refusal is useless.
 fn workers_may(hint: &str) -> bool {
     let is_closed = |command: &str| {
         GROUPS.contains(&command)
@@ -74,7 +74,7 @@ mod tests {
         serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// What a client makes of the refusal of a daemon.
+    /// Returns a failure as a client receives it from a daemon.
     fn failure_of_the_wire(failure: &Failure) -> Failure {
         let told = serde_json::to_string(&Problem::from(failure)).unwrap();
         serde_json::from_str::<Problem>(&told).unwrap().into()

@@ -1,4 +1,4 @@
-//! The server: who it is, which tools there are for the caller, and a call of one.
+//! MCP server: its identity, the tools for a caller, and tool calls.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use super::catalog::{self, Listed};
 use super::script::{self, Scripts};
 use crate::failure::Failure;
 
-/// The tool calls of one server that are under way; others wait. A run may have 16 requests under way by default, and its worker
-/// makes some without this server.
+/// Limit on the tool calls of one server in progress; others wait. A run may have 16 requests in progress by default,
+/// and its worker makes some without this server.
 const CALLS: usize = 8;
 
-/// What an agent reads before it has called anything.
+/// Instructions that an agent reads before its first call.
 const INSTRUCTIONS: &str = "\
 The board of tasks that you work for. Inside a run, tools that take a task mean your own where you name none. Read it with \
 kanban_show first. End the run with exactly one of kanban_complete, kanban_block and kanban_request_review: a process that \
 exits without one has failed. An error says whether anything was changed and what to do next.";
 
-/// Why a caller has no scripts.
+/// Reason why a caller has no scripts.
 const NO_SCRIPTS: &str = "execute_code is a tool of `supervisor mcp` inside a run: a script is confined as its run is, and there is no run here";
 
-/// A server of one caller.
+/// Server of one caller.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     board: Arc<Board>,
     calls: Arc<Semaphore>,
-    /// None where there is no process of the caller's own.
+    /// None without a process of the caller's own.
     scripts: Option<Arc<Scripts>>,
 }
 
@@ -44,8 +44,8 @@ impl Server {
     }
 }
 
-/// The versions of the protocol that are spoken: the last has no handshake. Agents that were built with an early library open with
-/// one of the first two, and end where another one is offered.
+/// Supported versions of the protocol; the last one has no handshake. Agents built with an early library begin with one
+/// of the first two, and fail if another is offered.
 const VERSIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2024_11_05,
     ProtocolVersion::V_2025_03_26,
@@ -81,7 +81,7 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        // It has the room of the message until the call is over.
+        // Holds the message's permit until the call is over.
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if request.name == script::NAME {
@@ -100,20 +100,20 @@ impl ServerHandler for Server {
                 None,
             ));
         };
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.calls.acquire().await.ok();
         let arguments = request.arguments.unwrap_or_default();
         Ok((listed.call)(Arc::clone(&self.board), arguments).await.into())
     }
 }
 
-/// What keeps a request of the protocol itself from being answered.
+/// Makes a protocol error from a failure to handle a protocol request.
 fn internal(failure: &Failure) -> ErrorData {
     let hint = failure.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
     ErrorData::internal_error(format!("{}{hint}", failure.message), None)
 }
 
-/// The beginning of a name that a client made up.
+/// Shortens a name sent by a client.
 fn short(name: &str) -> String {
     name.chars().take(64).collect()
 }

@@ -1,4 +1,4 @@
-//! The server over standard input and output: one message a line, bounded in size and in number.
+//! MCP server over standard input and output: one message per line, limited in size and number.
 
 use std::sync::Arc;
 
@@ -19,15 +19,16 @@ use super::server::Server;
 use crate::client::Client;
 use crate::failure::{Failure, with_causes};
 
-/// The longest message that is read. A longer one is left out, and the log has a line about it. Requests have tighter limits, which are answered.
+/// Size limit of a message, in bytes. A longer one is skipped, and logged. Requests have tighter limits with an error
+/// reply.
 const MESSAGE: usize = 16 << 20;
-/// The requests that are read before one of them is answered: what comes meanwhile waits in the pipe.
+/// Limit on the requests being handled; further ones wait in the pipe.
 const UNDER_WAY: usize = 32;
 
-/// Serves a client until its end closes standard input. Calls that are under way then have a few seconds to be answered.
+/// Serves a client until it closes standard input. Calls in progress then have a few seconds to complete.
 ///
 /// # Errors
-/// The first messages are not those of the protocol.
+/// The first messages do not follow the protocol.
 pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
     let (client, closing) = (Arc::new(client), CancellationToken::new());
     let scripts = client.worker().map(|_| Arc::new(Scripts::new(Arc::clone(&client), closing.clone())));
@@ -45,13 +46,14 @@ pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
     end.map_err(|error| Failure::failed(format!("the server ended: {error}")))
 }
 
-/// Messages, of which a number may be under way.
+/// Transport with a limit on the requests being handled.
 struct Bounded<R: AsyncRead, W: AsyncWrite> {
     lines: AsyncRwTransport<RoleServer, R, W>,
     room: Arc<Semaphore>,
-    /// The room for the next request. It is kept here because receiving is given up and begun again.
+    /// Permit for the next request. Stored, because `receive` may be cancelled and called again.
     next: Option<OwnedSemaphorePermit>,
-    /// Whether a request has opened the conversation. Until then there is nothing that a notification could be about.
+    /// True once a request has opened the conversation. Earlier notifications are skipped, because they cannot refer to
+    /// anything.
     is_open: bool,
     /// Cancelled at the end of the input.
     closing: CancellationToken,
@@ -84,7 +86,7 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         if self.next.is_none() {
-            // It is never closed.
+            // The semaphore is never closed.
             self.next = Arc::clone(&self.room).acquire_owned().await.ok();
         }
         loop {
@@ -98,7 +100,7 @@ where
                     ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_)
                 );
                 self.is_open |= !asks_first;
-                // Its room is free again when its context is dropped, with the call.
+                // The permit is released when the call drops its context.
                 if let Some(room) = self.next.take() {
                     request.request.extensions_mut().insert(Arc::new(room));
                 }

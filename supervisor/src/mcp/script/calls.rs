@@ -1,4 +1,4 @@
-//! The calls of a script: which tools it may call, how often, and what the log keeps of each.
+//! Tool calls of a script: permitted tools, a limit on their number, and a log entry for each.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::super::catalog::{self, Listed};
 use crate::client::Client;
 use crate::verbs::NoteToolCall;
 
-/// The most calls of one script.
+/// Limit on the calls of one script.
 pub(super) const MOST: u64 = 50;
-/// The longest request, in bytes. A file that is attached has up to 4 MiB.
+/// Size limit of a request, in bytes. An attached file has up to 4 MiB.
 const LINE: u64 = 8 << 20;
-/// How long a call that is under way when the script ends may take to be answered and noted.
+/// Time in which a call in progress at the end of the script must be completed and logged.
 const LAST: Duration = Duration::from_secs(5);
 
-/// The verbs that a script may call, of those that its worker is offered. What ends a run, waits for a person or decides about the work of others
-/// is a decision of the agent, and not among them; neither is a script in a script.
+/// Verbs that a script may call, if they are offered to its worker. Verbs that end a run, wait for a person or decide
+/// about others' work are decisions of the agent. Scripts cannot start scripts.
 const ALLOWED: [&str; 9] =
     ["show", "list", "assignees", "attachments", "attach", "comment", "create", "link", "heartbeat"];
 
-/// The tools that a script may call whose worker is offered these verbs.
+/// Returns the tools for a script whose worker is offered these verbs.
 pub(super) fn allowed(offered: &[String]) -> Vec<&'static Listed> {
     let is_allowed =
         |listed: &&Listed| ALLOWED.contains(&listed.verb) && offered.iter().any(|verb| verb == listed.verb);
@@ -45,7 +45,7 @@ struct Request {
     args: JsonObject,
 }
 
-/// What a script has been answered.
+/// Reply to a call.
 struct Answer {
     result: ToolResult,
     value: Value,
@@ -57,7 +57,7 @@ impl Answer {
     }
 }
 
-/// The end of the socket that is not the script's.
+/// Server's end of a script's socket.
 #[derive(Debug)]
 pub(super) struct Calls {
     made: Arc<AtomicU64>,
@@ -65,7 +65,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Answers the calls of a script until it closes its end.
+    /// Serves the calls of a script until it closes its end.
     pub(super) fn serve(board: Arc<Board>, tools: Vec<&'static Listed>, socket: UnixStream) -> Self {
         let made = Arc::new(AtomicU64::new(0));
         let desk = Desk { board, tools, made: Arc::clone(&made) };
@@ -77,7 +77,7 @@ impl Calls {
         Calls { made, serving }
     }
 
-    /// Waits for the last call, and returns how many there were.
+    /// Waits for the last call. Returns the number of calls.
     pub(super) async fn over(mut self) -> u64 {
         if tokio::time::timeout(LAST, &mut self.serving).await.is_err() {
             self.serving.abort();
@@ -117,7 +117,7 @@ impl Desk {
         }
     }
 
-    /// Answers one request, after the log has it.
+    /// Handles one request, and logs it before the reply is sent.
     async fn answer(&self, line: &[u8]) -> Value {
         let request: Request = match serde_json::from_slice(line) {
             Ok(request) => request,
@@ -129,7 +129,7 @@ impl Desk {
         let began = Instant::now();
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         if number >= MOST {
-            // Not noted: a script may go on like this until its time is over.
+            // Not logged: a script may repeat this until its time limit.
             self.made.store(MOST, Ordering::Relaxed);
             return Answer::refused(format!(
                 "this script has made its {MOST} calls: print what there is, and begin another"
@@ -182,7 +182,7 @@ impl Desk {
     }
 }
 
-/// Has the log keep a call. A script goes on where that is refused: what its calls have changed is in the log by itself.
+/// Logs a call. A script continues if that is refused: the log already has the changes of its calls.
 pub(super) async fn note(client: &Client, call: ToolCall) {
     let task_id = client.worker().map(|worker| worker.task.clone());
     let tool = call.tool.clone();

@@ -1,7 +1,8 @@
-//! `supervisor __script PARENT PYTHON SCRIPT`: becomes the interpreter of a script, in a session and a Landlock domain of its own.
+//! `supervisor __script PARENT PYTHON SCRIPT`: executes the interpreter of a script, in a session and a Landlock domain
+//! of its own.
 //!
-//! Standard input is the socket of the tools. It becomes a descriptor of its own, so that what the script starts does not read it, and standard
-//! input is empty.
+//! Standard input is the socket of the tools. It moves to another descriptor, so that child processes of the script do
+//! not read it, and standard input becomes empty.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,17 +13,17 @@ use std::process::{Command, ExitCode};
 use rustix::io::{FdFlags, dup, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
 
-/// The exit code of a script that was not begun.
+/// Exit code of a script that was not started.
 const NOT_BEGUN: u8 = 127;
 
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let why = become_script(&arguments.collect::<Vec<_>>());
-    // There is nobody else to say it to.
+    // Standard error is the only place to report it.
     drop(writeln!(std::io::stderr(), "the script was not begun: {why}"));
     ExitCode::from(NOT_BEGUN)
 }
 
-/// Returns only where it has failed, with the reason.
+/// Executes the interpreter. Returns only on failure, with the reason.
 fn become_script(arguments: &[OsString]) -> String {
     let [parent, python, script] = arguments else { return "this is for `supervisor mcp`".to_owned() };
     let step = |what: &str, error: &dyn std::error::Error| format!("failed to {what}: {error}");
@@ -50,7 +51,7 @@ fn become_script(arguments: &[OsString]) -> String {
     };
     let descriptor = std::os::fd::AsRawFd::as_raw_fd(&tools).to_string();
     let mut interpreter = Command::new(python);
-    // Unbuffered, so that what was printed is there when the script is ended; without the packages of the user and without leaving byte code.
+    // `-u`: output before a kill is not lost. `-s`, `-B`: no packages of the user, no byte code files.
     interpreter
         .args(["-u", "-s", "-B", "-X", "utf8"])
         .arg(script)

@@ -1,4 +1,5 @@
-//! The beginning of what a script writes. The rest is read, counted and left out, so that a script that writes much does not wait.
+//! Keeps the beginning of a script's output. The rest is read, counted and discarded, so that a script is never blocked
+//! by its output.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinHandle;
 
-/// How long the end of a stream is waited for that a process holds open which could not be ended.
+/// Time to wait for the end of a stream that a surviving process holds open.
 const HELD_OPEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ struct Kept {
     left_out: u64,
 }
 
-/// A stream that is read.
+/// A stream being read.
 #[derive(Debug)]
 pub(super) struct Head {
     kept: Arc<Mutex<Kept>>,
@@ -26,14 +27,14 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads a pipe to its end, and keeps this many KiB.
+    /// Starts to read a pipe to its end, and keeps this many KiB.
     pub(super) fn read(pipe: OwnedFd, kilobytes: usize) -> std::io::Result<Self> {
         let mut pipe = Receiver::from_owned_fd(pipe)?;
         let kept = Arc::new(Mutex::new(Kept::default()));
         let into = Arc::clone(&kept);
         let reader = tokio::spawn(async move {
             let mut part = vec![0_u8; 16 << 10];
-            // An error is an end too: what was read counts.
+            // An error ends the stream as well; earlier output is kept.
             while let Ok(count @ 1..) = pipe.read(&mut part).await {
                 into.lock().unwrap_or_else(PoisonError::into_inner).add(&part[..count], kilobytes << 10);
             }
@@ -41,7 +42,7 @@ impl Head {
         Ok(Head { kept, reader, kilobytes })
     }
 
-    /// Returns the text, with a line about what is left out.
+    /// Returns the text, with a note on the discarded part.
     pub(super) async fn text(mut self) -> String {
         if tokio::time::timeout(HELD_OPEN, &mut self.reader).await.is_err() {
             self.reader.abort();
@@ -62,7 +63,7 @@ impl Kept {
         if self.left_out == 0 {
             return String::from_utf8_lossy(&self.bytes).into_owned();
         }
-        // A character that the cut has split is left out with the rest.
+        // A character split by the cut is discarded with the rest.
         let cut = match std::str::from_utf8(&self.bytes) {
             Err(e) if e.error_len().is_none() => e.valid_up_to(),
             Ok(_) | Err(_) => self.bytes.len(),

@@ -1,4 +1,4 @@
-//! `execute_code`: a Python script of the agent that calls tools and prints what the agent has to know.
+//! `execute_code`: runs a Python script of the agent, which calls tools and prints its results.
 //!
 //! ```text
 //! agent ── stdio ── `supervisor mcp` ── socket pair ── python3, in a Landlock domain and a session of its own
@@ -6,9 +6,10 @@
 //!                        └── Client ── socket of the run ─▶ verb
 //! ```
 //!
-//! The script is a child of this process, so it is confined as the run is, counts as the run does, and ends with it. It has neither the run's token
-//! nor a way to read it: its one way to the board is the socket that it inherits, where [`calls`] decides. When the script is over, whatever it has
-//! started is ended; so scripts run one after the other, and all descendants of this process are those of one script.
+//! The script is a child of this process, so it is confined like the run, counts for the run, and ends with it. It
+//! neither has the run's token nor can read it: its only access to the board is the inherited socket, where [`calls`]
+//! decides. When the script is over, all its processes are ended. So scripts run one after the other, and all
+//! descendants of this process belong to one script.
 
 mod calls;
 mod confined;
@@ -37,13 +38,12 @@ use crate::failure::Failure;
 use calls::{Calls, allowed};
 use process::{End, Script};
 
-/// The name of the tool.
 pub(super) const NAME: &str = "execute_code";
-/// The longest that a script may take, and the default.
+/// Longest and default time limit of a script, in seconds.
 const LONGEST: u64 = 120;
-/// Why an orchestrator has no scripts.
+/// Reason why an orchestrator has no scripts.
 const NO_WORK: &str = "execute_code is not a tool of an orchestrator: it divides work and does none of it";
-/// The longest script, in bytes.
+/// Size limit of a script, in bytes.
 const CODE: usize = 1 << 20;
 
 /// Runs a Python script that calls tools
@@ -57,7 +57,7 @@ struct Arguments {
     timeout_seconds: Option<u64>,
 }
 
-/// What comes back: the fields of the established tool.
+/// Result, with the fields of Hermes' tool.
 #[derive(Debug, Serialize)]
 struct Outcome {
     status: ToolResult,
@@ -67,11 +67,11 @@ struct Outcome {
     duration_seconds: f64,
 }
 
-/// The scripts of one server.
+/// Scripts of one server.
 #[derive(Debug)]
 pub(super) struct Scripts {
     client: Arc<Client>,
-    /// Held by the script that runs.
+    /// Held by the running script.
     turn: Arc<Mutex<()>>,
     /// Cancelled when the client has closed the conversation.
     closing: CancellationToken,
@@ -82,7 +82,7 @@ impl Scripts {
         Scripts { client, turn: Arc::default(), closing }
     }
 
-    /// How the tool is listed to a caller who is offered these verbs.
+    /// Returns the description of the tool, for a caller who is offered these verbs.
     pub(super) fn tool(offered: &[String]) -> Tool {
         let names =
             allowed(offered).iter().map(|listed| listed.tool.name.as_ref()).collect::<Vec<_>>().join(", ");
@@ -98,7 +98,7 @@ impl Scripts {
         Tool::new(NAME, description, catalog::arguments(schema_for!(Arguments))).with_annotations(annotations)
     }
 
-    /// Runs a script. It goes on to its end, or is ended by `cancelled` or by the end of the conversation, whatever becomes of the caller.
+    /// Runs a script to its end, or until `cancelled` or the end of the conversation. Runs on if the caller is dropped.
     pub(super) async fn run(&self, arguments: JsonObject, cancelled: CancellationToken) -> CallToolResult {
         let size = arguments.values().map(|value| value.as_str().map_or(0, str::len)).sum::<usize>();
         let arguments: Arguments = match serde_json::from_value(Value::Object(arguments)) {
@@ -145,7 +145,7 @@ impl Scripts {
         }
     }
 
-    /// Waits until no script runs, where the conversation has been closed.
+    /// Waits until no script runs, after the conversation was closed.
     pub(super) async fn over(&self) {
         drop(self.turn.lock().await);
     }
@@ -202,7 +202,7 @@ fn told(outcome: &Outcome) -> CallToolResult {
     }
 }
 
-/// Why no script was run.
+/// Makes the result of a script that was not run.
 pub(super) fn refused(why: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(format!("error: {why}\nNothing was run."))])
 }

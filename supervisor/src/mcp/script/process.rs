@@ -1,4 +1,4 @@
-//! The process of a script: how it starts, what it is given, and how it and all that it has started is ended.
+//! Process of a script: its start, its environment, and the end of all its processes.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::host::find_program::find_python;
 use crate::host::watch::Watched;
 
-/// What is kept of standard output and of standard error, in KiB.
+/// Kept amounts of standard output and of standard error, in KiB.
 const OUTPUT: usize = 50;
 const ERRORS: usize = 10;
-/// Between TERM and KILL.
+/// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long the end of all that was sent KILL is waited for.
+/// Longest wait for the end of processes after KILL.
 const KILLED: Duration = Duration::from_secs(5);
-/// Between two looks at what is left.
+/// Interval between two looks at the remaining processes.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// The variables of the server that a script gets. All others stay here: the token and the keys of the agent are among them.
+/// Variables of the server that a script gets. Others are withheld, such as the token and the agent's keys.
 const VARIABLES: [&str; 17] = [
     "PATH",
     "HOME",
@@ -49,42 +49,41 @@ const VARIABLES: [&str; 17] = [
     "no_proxy",
 ];
 
-/// Why a script is over.
+/// Cause of the end of a script.
 #[derive(Debug)]
 pub(super) enum End {
-    /// It has ended, or its end cannot be watched.
+    /// The script has ended, or its end cannot be watched.
     Itself(std::io::Result<()>),
     Timeout,
     Interrupted,
 }
 
-/// What a script has said.
+/// Output of a script.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) output: String,
     pub(super) errors: String,
-    /// How it ended by itself, where that is no success.
+    /// Ending of its process; empty on success.
     pub(super) how: String,
-    /// What could not be ended.
+    /// Note on processes that could not be ended.
     pub(super) left: String,
 }
 
-/// A script that runs.
 #[derive(Debug)]
 pub(super) struct Script {
     pid: i32,
-    /// It is reaped with the others of the tree.
+    /// Reaped with the others of the tree.
     _child: Child,
     watched: Watched,
     tree: Tree,
     output: Head,
     errors: Head,
-    /// It has the script and the module, and goes when the script is over.
+    /// Directory of the script and its module, removed with this.
     _dir: TempDir,
 }
 
 impl Script {
-    /// Starts a script, and returns the socket on which it calls tools.
+    /// Starts a script. Returns it with the socket on which it calls tools.
     pub(super) fn start(code: &str, module: &str) -> Result<(Self, UnixStream), Failure> {
         let python = python()?;
         let failed =
@@ -113,7 +112,7 @@ impl Script {
             .envs(VARIABLES.iter().filter_map(|name| Some((name, environment::variable(name)?))));
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| failed("start the script", &e))?;
-        // It holds the script's end of the socket.
+        // The command holds the script's end of the socket.
         drop(command);
         let pid = child.id().cast_signed();
         let reading = |pipe: Option<OwnedFd>, most: usize| {
@@ -129,7 +128,7 @@ impl Script {
                 Ok((script, own))
             }
             Err(e) => {
-                // It has begun nothing that is worth waiting for.
+                // The script has started nothing yet, so only the child itself is ended.
                 drop(child.kill().and_then(|()| child.wait()));
                 Err(failed("watch the script", &e))
             }
@@ -141,7 +140,7 @@ impl Script {
         self.watched.ended().await
     }
 
-    /// Ends the script where it has not ended by itself, and all that it has started; returns what it said.
+    /// Ends the script if it is still running, and all its processes. Returns its output.
     pub(super) async fn finish(mut self, end: End) -> (ToolResult, Said) {
         let asked = match &end {
             End::Itself(Ok(())) => None,
@@ -153,7 +152,7 @@ impl Script {
             if !self.tree.terminate() {
                 self.signal_group(Signal::TERM);
             }
-            // What has not ended by then is killed.
+            // A script that has not ended by then is killed below.
             drop(tokio::time::timeout(GRACE, self.watched.ended()).await);
         }
         let (status, is_gone) = self.kill().await;
@@ -173,9 +172,9 @@ impl Script {
         (asked.unwrap_or(itself), said)
     }
 
-    /// Sends KILL until nothing is left; returns how the script ended, and whether nothing is left.
+    /// Sends KILL until no process is left. Returns the script's status, and true if none is left.
     async fn kill(&mut self) -> (Option<WaitStatus>, bool) {
-        // Not reaped yet, so the number is its own group's. Where there is no /proc, this is all that can be found.
+        // The script is not reaped yet, so its pid still names its group. Without /proc, only this group can be found.
         self.signal_group(Signal::KILL);
         let (mut status, until) = (None, Instant::now() + KILLED);
         loop {
@@ -191,13 +190,13 @@ impl Script {
 
     fn signal_group(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.pid) {
-            // ESRCH: it has not made its group yet, or has ended; the walk of the tree reaches it.
+            // ESRCH: it has no group yet, or has ended; the walk of the tree finds it.
             kill_process_group(group, signal).ok();
         }
     }
 }
 
-/// How a script ended, where that is no success.
+/// Describes the ending of a script; empty on success.
 fn how(status: Option<WaitStatus>) -> String {
     let Some(status) = status else { return "[its end was not seen]".to_owned() };
     match (status.exit_status(), status.terminating_signal()) {
@@ -208,7 +207,7 @@ fn how(status: Option<WaitStatus>) -> String {
     }
 }
 
-/// The interpreter, by the search path of the run.
+/// Finds the interpreter in the run's search path.
 fn python() -> Result<PathBuf, Failure> {
     let path = environment::variable("PATH").unwrap_or_default();
     find_python(&path).ok_or_else(|| {

@@ -1,10 +1,10 @@
-//! The module `supervisor_tools` of one script: a function for each tool that it may call.
+//! Python module `supervisor_tools` of one script: a function for each permitted tool.
 
 use serde_json::Value;
 
 use super::super::catalog::Listed;
 
-/// What stands before the functions. The words of the API come back as they are; what a tool refuses is raised.
+/// Text before the functions. Replies are returned unchanged, and refusals are raised.
 const HEAD: &str = r#""""The tools of the board, for the script of one call of execute_code."""
 import json as _json
 import os as _os
@@ -41,14 +41,14 @@ def _call(tool, arguments):
     return answer["result"]
 "#;
 
-/// The words of Python that are no names of arguments.
+/// Keywords of Python, which cannot name arguments.
 const RESERVED: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
     "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Writes the module.
+/// Writes the module for these tools.
 pub(super) fn module(tools: &[&Listed]) -> String {
     let mut module = HEAD.to_owned();
     for listed in tools {
@@ -76,7 +76,7 @@ fn function(listed: &Listed) -> String {
         parameters.pop();
     }
     let about = listed.tool.description.as_deref().unwrap_or_default();
-    // A text of JSON without its line ends is one of Python.
+    // A JSON string without line ends is also a Python string.
     let about = Value::from(about.replace('\n', " "));
     let name = &listed.tool.name;
     format!(
