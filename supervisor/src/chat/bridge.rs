@@ -1,4 +1,4 @@
-//! A bridge: a chat with its channel, in use. It has what a service sends acted on, and says the reply.
+//! Bridge: a chat in use, with its channel. Carries out received messages, and sends the replies.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,27 +13,26 @@ use crate::config::notify::Channel;
 use crate::notify::{Talk, Undelivered};
 use crate::service::Service;
 
-/// The longest pause that a service may ask for before a reply is sent.
+/// Longest pause before a reply that a service may ask for.
 const REPLY_PAUSE: Duration = Duration::from_secs(30);
-/// How often a reply is tried. What it tells of is done already.
+/// Number of tries of a reply. The command behind it is already done.
 const REPLIES: u32 = 3;
 
-/// A chat with its channel, in use.
+/// A chat in use, with its channel.
 pub(super) struct Bridge {
     pub(super) service: Arc<Service>,
-    /// The name of the chat.
     pub(super) name: String,
     pub(super) chat: ChatFile,
     pub(super) channel: Channel,
 }
 
 impl Bridge {
-    /// The service behind it.
+    /// Returns the API of its service.
     pub(super) fn talk(&self) -> Talk<'_> {
         Talk::new(&self.service, &self.chat.channel, &self.channel)
     }
 
-    /// A conversation in which nothing was said.
+    /// Makes a conversation without earlier messages.
     pub(super) fn conversation(&self) -> Conversation {
         Conversation {
             service: Arc::clone(&self.service),
@@ -43,26 +42,26 @@ impl Bridge {
         }
     }
 
-    /// Its service answers.
+    /// Records that its service responds.
     pub(super) fn connected(&self, account: Option<&str>) {
         self.service.chats().connected(&self.name, account);
     }
 
-    /// The secret of the chat's own file.
+    /// Returns the secret in the chat's own file.
     pub(super) fn secret(&self) -> Result<String, Undelivered> {
         let missing = || Undelivered::later(format!("chat.d/{}.toml names no `secret`", self.name));
         let secret = self.chat.secret.as_ref().ok_or_else(missing)?;
         self.talk().fetch(&format!("chat {}", self.name), secret)
     }
 
-    /// Does what a message says, and returns the reply; none where it is not for this chat.
+    /// Carries out a message. Returns the reply; none if the message is not for this chat.
     pub(super) async fn reply(&self, conversation: &mut Conversation, heard: &Heard) -> Option<String> {
-        // A message on which this fails would come again without end.
+        // Panics are caught, because the service would send the message again without end.
         let answer = AssertUnwindSafe(conversation.answer(heard)).catch_unwind().await;
         answer.unwrap_or_else(|_| Some("It failed inside the supervisor; its log has the reason.".to_owned()))
     }
 
-    /// Does what a message says, and sends the reply. One that cannot be sent is left out.
+    /// Carries out a message, and sends the reply. A reply that cannot be sent is dropped.
     pub(super) async fn hear(&self, conversation: &mut Conversation, heard: &Heard) {
         let Some(reply) = self.reply(conversation, heard).await else { return };
         let thread = Some(heard.thread.as_str()).filter(|thread| !thread.is_empty());

@@ -1,4 +1,4 @@
-//! The bridges: one task for each chat, which is tried again when it fails and begun anew when the files are read again.
+//! Tasks of the bridges: one for each chat, restarted on failure and after a reload of the files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::config::notify::Kind;
 use crate::notify::Undelivered;
 use crate::service::Service;
 
-/// The longest pause before a service is tried again.
+/// Longest pause before another try of a service.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Serves the chats of the configuration, until the daemon ends.
+/// Serves the configured chats until the daemon ends.
 pub(super) async fn serve(service: Arc<Service>, stop: CancellationToken) {
     let mut changes = service.chats().changes();
     loop {
         let round = stop.child_token();
         let mut bridges = begin(&service, &round);
-        // Cancel-safe: a change that is not taken is seen at the next look. The sender lives in the service.
+        // Cancel-safe: an unseen change stays visible. The sender lives as long as the service.
         let is_over = tokio::select! {
             () = stop.cancelled() => true,
             outcome = changes.changed() => outcome.is_err(),
@@ -39,7 +39,7 @@ pub(super) async fn serve(service: Arc<Service>, stop: CancellationToken) {
 fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
     let mut bridges = JoinSet::new();
     let (config, chats) = (service.config(), service.chats().chats(service.root()));
-    // What could not be served before may be gone.
+    // Chats that could not be served before may have been removed.
     service.chats().deaf().iter().for_each(|(name, _)| service.chats().closed(name));
     for (name, chat) in chats.usable() {
         let channel = match config.notify.find(&chat.channel) {
@@ -61,12 +61,12 @@ fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
     bridges
 }
 
-/// Runs a bridge again and again, with pauses that grow.
+/// Runs a bridge again and again, with growing pauses.
 async fn keep(bridge: Arc<Bridge>, stop: CancellationToken) {
     let mut failures = 0;
     while !stop.is_cancelled() {
         let (own, ending) = (Arc::clone(&bridge), stop.clone());
-        // A task of its own: a panic ends this try.
+        // A separate task, so that a panic ends only this try.
         let running = AbortOnDropHandle::new(tokio::spawn(async move { run(&own, &ending).await }));
         let error = match running.await {
             Ok(Ok(())) => break,

@@ -1,9 +1,9 @@
-//! The commands that notes and hints name, as a sender writes them in a chat.
+//! Rewrites the commands in notes and hints to the form of a chat.
 
-/// What stands before a command of the command line.
+/// Prefix of a command on the command line.
 const PROGRAM: &str = "supervisor ";
 
-/// Returns a text of this program in which the commands that are open to chats are lines of a chat.
+/// Rewrites commands in a text of this program that are open to chats as chat messages.
 pub(super) fn for_chats(text: &str, is_open: impl Fn(&str) -> bool) -> String {
     let mut parts = text.split(PROGRAM);
     let mut shown = parts.next().unwrap_or_default().to_owned();
@@ -21,7 +21,7 @@ pub(super) fn for_chats(text: &str, is_open: impl Fn(&str) -> bool) -> String {
     shown
 }
 
-/// Whether what follows `schedules` is what chats have of it.
+/// True if the text after `schedules` is a subcommand that chats have.
 fn is_of_chats(rest: &str) -> bool {
     let word = rest
         .split_ascii_whitespace()
@@ -31,7 +31,7 @@ fn is_of_chats(rest: &str) -> bool {
     ["", "list", "show", "run", "pause", "resume", "add", "rm"].contains(&word)
 }
 
-/// Whether a text still names a command that only a terminal has.
+/// True if a text still contains a command that only a terminal has.
 pub(super) fn names_terminal(text: &str) -> bool {
     text.contains(PROGRAM)
 }

@@ -1,4 +1,4 @@
-//! What a message means: a line of a command, a reply about a task, or a mention.
+//! Interprets messages: as a command, a reply about a task, or a mention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,35 +19,34 @@ use crate::failure::Failure;
 use crate::service::Service;
 use crate::verbs::{Answer, Approve, Comment, Deny};
 
-/// The longest message, in bytes.
+/// Size limit of a message, in bytes.
 const LONGEST: usize = 16 << 10;
-/// How long a line may take.
+/// Time limit of a message.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A chat, and what was said in it lately.
+/// A chat, with its recent rate of messages.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) service: Arc<Service>,
-    /// The name of the chat.
     pub(super) name: String,
     pub(super) chat: ChatFile,
     pub(super) pace: Pace,
 }
 
-/// What kind of message it is.
+/// Kind of a message.
 enum Meaning {
-    /// A command: its word without the slash, and what follows.
+    /// A command: its word without the slash, and the rest.
     Command(String, String),
     /// A reply to a message of this bridge.
     About(String),
-    /// A number in a chat with nobody else.
+    /// A number in a direct chat.
     Number,
-    /// Other words.
+    /// Other text.
     Words,
 }
 
 impl Conversation {
-    /// Does what a message says, and returns the reply; none where it is not for this chat.
+    /// Carries out a message. Returns the reply; none if the message is not for this chat.
     pub(super) async fn answer(&mut self, heard: &Heard) -> Option<String> {
         let now = Instant::now();
         let Some(sender) = self.chat.sender(&heard.sender).cloned() else {
@@ -61,7 +60,7 @@ impl Conversation {
         };
         let meaning = meaning(heard);
         if matches!(meaning, Meaning::Words) && !heard.is_direct && !heard.text.contains('@') {
-            // The talk of a group is none of a bridge's business.
+            // Ordinary talk of a group is ignored.
             return None;
         }
         self.service.chats().heard(&self.name);
@@ -116,7 +115,7 @@ fn meaning(heard: &Heard) -> Meaning {
     }
 }
 
-/// A line of a command. A word that is not known is another program's in a chat with others.
+/// Carries out a command. In a group, an unknown word is meant for another program.
 async fn command(asker: &mut Asker<'_>, word: &str, line: &str) -> Option<Result<String, Failure>> {
     if !matches!(word, "kanban" | "task" | "schedules" | "help" | "start") {
         let unknown = || Err(Failure::usage("there is no such command").hint("/help lists what there is"));
@@ -136,10 +135,10 @@ async fn known(asker: &mut Asker<'_>, word: &str, line: &str) -> Result<String, 
     }
 }
 
-/// The words of the first line, as a shell parts them. What follows belongs to the verb.
+/// Splits the first line into words like a shell. Later lines belong to the verb.
 fn words(line: &str) -> Result<Vec<String>, Failure> {
     let first = line.lines().next().unwrap_or_default();
-    // Telephones write these where two quotes or two dashes were typed.
+    // Phones replace typed quotes and dashes by these characters.
     let first = first.replace(['“', '”', '„'], "\"").replace(" —", " --");
     shlex::split(&first).ok_or_else(|| Failure::usage("a quote is not closed"))
 }
@@ -154,7 +153,7 @@ fn choose_board(asker: &mut Asker<'_>, words: &mut Vec<String>) -> Result<(), Fa
     asker.require_reach(&asker.board)
 }
 
-/// A reply to a message about a task: the answer to its question, or a comment.
+/// Handles a reply to a message about a task: as the answer to its question, or a comment.
 async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
     asker.require_reach(&asker.board)?;
     permit(asker, May::Mutate, "answer")?;
@@ -188,7 +187,7 @@ async fn about(asker: &Asker<'_>, message: &str) -> Result<String, Failure> {
     }
 }
 
-/// A number: the answer to the one question or request that is open here.
+/// Handles a number: as the answer to the only open question or request here.
 async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
     asker.require_reach(&asker.board)?;
     permit(asker, May::Mutate, "answer")?;
@@ -218,12 +217,12 @@ async fn number(asker: &Asker<'_>) -> Result<String, Failure> {
     }
 }
 
-/// A reply to a request for an approval: approves or denies it, by its number or in words; anything else is a comment.
+/// Handles a reply to a request for approval: approves or denies by number or word; other text becomes a comment.
 async fn decide(asker: &Asker<'_>, task: &TaskId) -> Result<String, Failure> {
     let said = text(asker);
     let choices = Question { choices: APPROVAL_CHOICES.map(str::to_owned).to_vec(), ..Question::default() };
     let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
-    // A number means a choice only where it is all that is said: "1 night?" is a question.
+    // A number is a choice only if it is the whole text: "1 night?" is a question.
     let word = word.trim_end_matches([':', ',', '.']);
     let by_word = || choices.resolve(word).filter(|_| word.parse::<usize>().is_err());
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
@@ -256,11 +255,11 @@ fn text(asker: &Asker<'_>) -> String {
     asker.heard.text.trim().to_owned()
 }
 
-/// Whether messages that name no chat go to this one.
+/// True if messages without a chat go to this one.
 fn is_main(asker: &Asker<'_>) -> bool {
     let config = asker.service.config();
     let channel = config.notify.channels.get(&asker.chat.channel);
-    // The program behind a webhook chooses the chat of a message that names none.
+    // The program behind a webhook chooses the chat of such a message.
     channel.is_some_and(|channel| {
         channel.kind == Kind::Webhook || channel.to.as_deref() == Some(asker.heard.chat.as_str())
     })
@@ -272,7 +271,7 @@ fn which<'a>(tasks: impl Iterator<Item = &'a TaskId>) -> Failure {
         .hint("reply to the question, or name the task: /task answer TASK ANSWER")
 }
 
-/// The tasks of a message that mentions profiles; none where it mentions none that is known.
+/// Creates the tasks of a message that mentions profiles; none if it mentions no known one.
 async fn mention(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
     let roster = asker.service.roster();
     let known = |profile: &Profile| roster.profiles().any(|(name, _)| name == profile.as_str());

@@ -1,5 +1,5 @@
-//! Discord: the gateway. A connection that breaks is resumed, so that what was said meanwhile comes; what comes again has the same id. Where
-//! the gateway does not know the session any more, what was missed is read (`discord_missed.rs`).
+//! Discord bridge, over the gateway. A broken connection is resumed, so that messages sent meanwhile arrive; a repeated
+//! message has the same id. If the gateway has forgotten the session, missed messages are read (`discord_missed.rs`).
 
 use std::time::Duration;
 
@@ -13,36 +13,36 @@ use super::discord_message::take;
 use super::discord_missed::catch_up;
 use crate::notify::Undelivered;
 
-/// The usual address of the gateway.
+/// Default address of the gateway.
 const GATEWAY: &str = "wss://gateway.discord.gg";
-/// Messages in servers and to the bot alone, with their text (discord.com/developers, "Gateway intents").
+/// Messages in servers and direct messages, with their text (discord.com/developers, "Gateway intents").
 const INTENTS: u64 = 1 << 9 | 1 << 12 | 1 << 15;
-/// How long the first message may take.
+/// Time limit of the first message.
 const HELLO: Duration = Duration::from_secs(15);
 
-/// The pause before a connection is opened anew.
+/// Pause before a new connection.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a connection that broke is resumed by.
+/// State by which a broken connection is resumed.
 #[derive(Debug, Default)]
 struct Session {
     id: Option<String>,
-    /// The number of the last event.
+    /// Number of the last event.
     number: Option<u64>,
-    /// The id of the bot.
+    /// Id of the bot.
     own: String,
-    /// Whether the last connection was accepted.
+    /// True if the last connection was accepted.
     is_live: bool,
 }
 
-/// How a connection ended, where it did not break.
+/// End of a connection that did not break.
 enum Ended {
     Stopped,
-    /// The service asks for another one.
+    /// The service asks for a new connection.
     Again,
 }
 
-/// Hears what comes, until `stop`.
+/// Handles messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
     let mut session = Session::default();
@@ -50,7 +50,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
         match connection(bridge, &mut conversation, &mut session, stop).await {
             Ok(Ended::Stopped) => return Ok(()),
             Ok(Ended::Again) => {}
-            // One that was accepted is resumed, before the pause of a bridge that fails.
+            // A connection that was accepted is resumed at once, without the pause for a failing bridge.
             Err(_) if session.id.is_some() && session.is_live => {}
             Err(error) => return Err(error),
         }
@@ -79,7 +79,7 @@ async fn connection(
     socket.send(&opening(session, &token)).await?;
     let (mut next_beat, mut is_answered) = (Instant::now() + beat, true);
     loop {
-        // Cancel-safe: a message that has not come as a whole stays in the socket.
+        // Cancel-safe: an incomplete message stays in the socket.
         let message = tokio::select! {
             () = stop.cancelled() => return Ok(Ended::Stopped),
             () = tokio::time::sleep_until(next_beat) => {
@@ -109,7 +109,7 @@ async fn connection(
     }
 }
 
-/// The first message: it resumes a session, or begins one.
+/// Returns the first message: it resumes a session, or begins one.
 fn opening(session: &Session, token: &str) -> Value {
     match &session.id {
         Some(id) => json!({ "op": 6, "d": { "token": token, "session_id": id, "seq": session.number } }),

@@ -1,4 +1,4 @@
-//! One message of Discord: who has said what in it, and that it is acted on once.
+//! A Discord message: extracts its author and text, and carries it out once.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::conversation::Conversation;
 use crate::automation::chat::{Chatroom, Heard, Known, Repeat};
 use crate::notify::message_number;
 
-/// Does what a message says that was not heard before.
+/// Carries out a message that was not received before.
 pub(super) async fn take(
     bridge: &Bridge,
     conversation: &mut Conversation,
@@ -28,10 +28,10 @@ pub(super) async fn take(
     }
 }
 
-/// What a person has said in its own words. A thread is a channel of its own.
+/// Returns a person's own words in a message. A thread is a channel of its own.
 fn heard(own: &str, data: &Value, is_direct: bool) -> Option<Heard> {
     let author = &data["author"];
-    // 0 is a message, 19 a reply. What was forwarded is another's, and a webhook is nobody.
+    // 0 is a message, 19 a reply. Forwarded words are another's, and a webhook is no person.
     let is_plain = matches!(data["type"].as_u64(), None | Some(0 | 19));
     let is_of_others = author["bot"] == true
         || data["webhook_id"].is_string()

@@ -1,5 +1,5 @@
-//! What was said in Discord while no connection was there that could be resumed: the channels in which somebody was heard are read from
-//! their last message on.
+//! Reads Discord messages that were missed without a resumable connection: from the last known message of each channel
+//! with a known sender.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use super::discord_message::take;
 use crate::automation::chat::{Chatroom, Known};
 use crate::notify::{Undelivered, message_number};
 
-/// How long it reads on. The gateway wants a sign of life after 41 s.
+/// Time limit of the reading. The gateway expects a heartbeat after 41 s.
 const LIMIT: Duration = Duration::from_secs(20);
-/// How many messages a page has.
+/// Number of messages per page.
 const PAGE: usize = 100;
-/// The longest pause that the service may ask for between two pages.
+/// Longest pause between two pages that the service may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The first millisecond of Discord's numbers, and how far it is shifted in them (discord.com/developers, "Snowflakes").
+/// First millisecond of Discord's ids, and its shift (discord.com/developers, "Snowflakes").
 const FIRST: u64 = 1_420_070_400_000;
 const SHIFT: u32 = 22;
 
-/// Has all that was missed acted on, as far as it can be read.
+/// Carries out the missed messages, as far as they can be read.
 pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, own: &str) {
     let until = Instant::now() + LIMIT;
     for (channel, room) in bridge.service.chats().rooms(&bridge.name) {
@@ -33,7 +33,7 @@ pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, o
     begin(bridge);
 }
 
-/// The channel to which messages go is one that is known, from now on.
+/// Adds the default channel to the known ones, from now on.
 fn begin(bridge: &Bridge) {
     let (desk, name) = (bridge.service.chats(), &bridge.name);
     let Some(to) = bridge.channel.to.as_ref().filter(|to| is_number(to)) else { return };

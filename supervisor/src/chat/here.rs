@@ -1,4 +1,5 @@
-//! `/kanban here DIR`: the directory in which the tasks of a thread work, beneath those that the file of the chat names.
+//! `/kanban here DIR`: chooses the directory for the tasks of a thread, beneath the directories that the chat's file
+//! names.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,10 +13,10 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs::place_of;
 
-/// The word that takes a directory away.
+/// Word that removes the directory.
 const OFF: &str = "off";
 
-/// A directory for a thread. It is no verb of the API: a chat alone sends it.
+/// Directory of a thread. Not a verb of the API: only chats send it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Here {
@@ -41,7 +42,7 @@ impl Verb for Here {
     }
 }
 
-/// Runs the words behind `/kanban here`.
+/// Handles the words after `/kanban here`.
 pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
     match words {
         [] => Ok(match place(asker).await? {
@@ -56,7 +57,8 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
         [path] => {
             permit(asker, May::Mutate, "here")?;
             let path = chosen(&asker.chat.directories, path)?;
-            // What a task could not use is refused now, and again when a task is created; here the directory has to be one.
+            // Refuses a directory that no task could use, as the creation of a task does again. It must also exist
+            // already.
             let (looked, found) = (path.clone(), path.display().to_string());
             let is_directory = move || looked.symlink_metadata().is_ok_and(|kind| kind.is_dir());
             if !crate::api::blocking("the directory was not looked at", is_directory).await? {
@@ -69,7 +71,7 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
     }
 }
 
-/// The directory of the thread, as far as the file of the chat still allows it.
+/// Returns the directory of the thread, if the chat's file still permits it.
 pub(super) async fn place(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
     let address = asker.address();
     let call = asker.call_of::<Here>().await?;
@@ -80,13 +82,14 @@ pub(super) async fn place(asker: &Asker<'_>) -> Result<Option<String>, Failure> 
     }
 }
 
-/// A directory that a sender names: beneath one of the file, by its whole path or from the first one on.
+/// Resolves a sender's directory: an absolute path, or one relative to the first directory of the file. It must lie
+/// beneath a directory of the file.
 fn chosen(directories: &[PathBuf], said: &str) -> Result<PathBuf, Failure> {
     let first = directories.first().ok_or_else(|| {
         Failure::new(Code::NotPermitted, "this chat has no directories")
             .hint("an operator names some in the file of the chat: directories = [\"/srv/sites\"]")
     })?;
-    // An absolute path takes the place of the one before it.
+    // `join` replaces the base if the path is absolute.
     let path: PathBuf = first.join(said).components().collect();
     let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     let is_beneath = |directory: &PathBuf| path.starts_with(directory);

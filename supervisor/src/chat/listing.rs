@@ -1,4 +1,5 @@
-//! `/kanban list`: the tasks that changed last, as many as a message has room for, how many more there are and how to see them.
+//! `/kanban list`: the most recently changed tasks, as many as fit into a message, with the number of further ones and
+//! the way to list them.
 
 use clap::ArgMatches;
 use kernel::{Sort, Status};
@@ -8,12 +9,12 @@ use super::verb::Asker;
 use crate::failure::Failure;
 use crate::verbs::{List, Listed};
 
-/// How many tasks a list has that names no limit.
+/// Default limit on the tasks of a list.
 const LISTED: u32 = 20;
-/// How much of a message is kept for what follows the tasks, in characters.
+/// Part of a message reserved for the text after the tasks, in characters.
 const FOOT: usize = 400;
 
-/// Runs the words behind `/kanban list`.
+/// Handles the words after `/kanban list`.
 pub(super) async fn list(asker: &Asker<'_>, matches: &ArgMatches) -> Result<String, Failure> {
     let mut list: List = asker.verb(matches)?;
     list.sort.get_or_insert(Sort::Updated);
@@ -41,7 +42,7 @@ pub(super) async fn list(asker: &Asker<'_>, matches: &ArgMatches) -> Result<Stri
     }
 }
 
-/// How many tasks a list is of; none where nobody has counted them.
+/// Returns the number of tasks that match a list; none if it cannot be taken from the counts.
 async fn total(asker: &Asker<'_>, list: &List) -> Result<Option<u64>, Failure> {
     let is_counted = !list.mine && list.search.is_none() && list.since.is_none() && list.cursor.is_none();
     if !is_counted {

@@ -1,4 +1,4 @@
-//! `@name` of a profile in a message: a task for it, with the message as its text, by the rule of comments.
+//! `@name` of a profile in a message: creates a task for it, with the message as its text, by the rule of comments.
 
 use kernel::{Mention, NewTask, Profile, SubscriptionKey};
 use schemars::JsonSchema;
@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::terminal::{Screen, printable};
 use crate::verbs::place_of;
 
-/// A message that mentions profiles. It is no verb of the API: a chat alone sends it.
+/// A message that mentions profiles. Not a verb of the API: only chats send it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Mentioning {
     pub(super) text: String,
-    /// Where its tasks work; scratch directories where nothing is named.
+    /// Workspace of its tasks; none for scratch directories.
     pub(super) workspace: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl Verb for Mentioning {
         let config = call.service.config();
         let own = config.tenants.require(tenant.as_ref())?;
         let policy = own.and_then(|own| own.policy.clone());
-        // As for a task that is created: a sender with a tenant has no place but its tenant's.
+        // As for a new task: a sender with a tenant may only use the tenant's directories.
         let said = self.workspace.as_deref().unwrap_or("scratch");
         let workspace = Some(place_of(&mut call, tenant.as_ref(), said).await?);
         let task = NewTask { tenant, policy, workspace, ..NewTask::default() };

@@ -1,4 +1,5 @@
-//! The bridges to chats: people direct the boards from Telegram, Slack, Discord or a webhook, by the lines that the command line takes.
+//! Bridges to chats: people direct the boards from Telegram, Slack, Discord or a webhook, with the arguments of the
+//! command line.
 //!
 //! ```text
 //! service ──bridge──► Heard ──conversation──► registry ──call──► verb, as the person that the sender is
@@ -6,12 +7,13 @@
 //!    └───────────────── one reply, bounded plain text ◄────────────┘
 //! ```
 //!
-//! * Who may do what is a file, `chat.d/NAME.toml` ([`crate::automation::chat`]): its senders, each with a name and with what it may do. Others are answered once in a
-//!   while, and nothing is done.
-//! * A line is parsed by the definition of its verb. Only the verbs and arguments of the registry are open: none reads a file, starts a
-//!   process, or names a place of the host.
-//! * A message that a service sends again acts once: the id of its request is made of the service's own id.
-//! * Each bridge is a task of its own. One that hangs or dies is tried again, and harms nothing else.
+//! * Permissions are a file, `chat.d/NAME.toml` ([`crate::automation::chat`]), with the senders, their names and their
+//!   rights. Other people get a refusal once in a while, and nothing is done.
+//! * A line is parsed by the definition of its verb. Only the verbs and arguments of the registry are open: none reads
+//!   a file, starts a process, or names a path of the host.
+//! * A message that a service sends again is carried out once: the id of its request is derived from the service's own
+//!   id.
+//! * Each bridge is a separate task. If it hangs or dies, it is restarted, and nothing else is affected.
 
 mod bridge;
 mod bridges;
@@ -34,7 +36,7 @@ mod webhook;
 
 use crate::api::{Surface, mount_exchange};
 
-/// Has the daemon serve the chats of the configuration beside its doors.
+/// Adds the configured chats to the daemon's tasks.
 pub(crate) fn mount(surface: Surface) -> Surface {
     let mut surface =
         mount_exchange(surface, webhook::MESSAGES, |ask, whole| Box::pin(webhook::exchange(ask, whole)));

@@ -1,27 +1,27 @@
-//! How often senders are answered: a number of messages a minute, and then once that they were too many.
+//! Rate limits of chat senders: a number of messages per minute, then one refusal.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time in which messages are counted.
+/// Period of the limit on messages.
 const MINUTE: Duration = Duration::from_mins(1);
-/// How often a stranger is answered.
+/// Interval between two refusals to an unknown sender.
 const STRANGER: Duration = Duration::from_hours(1);
-/// How many strangers are answered in that time; the rest are ignored.
+/// Limit on the unknown senders that are refused in this period; the rest are ignored.
 const STRANGERS: usize = 20;
 
-/// What becomes of a message.
+/// Handling of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Answer,
-    /// It is refused, with a reply.
+    /// Refused, with a reply.
     Refuse,
     Ignore,
 }
 
-/// What was said lately.
+/// Recent messages.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     said: BTreeMap<String, Lately>,
@@ -31,12 +31,12 @@ pub(super) struct Pace {
 #[derive(Debug, Default)]
 struct Lately {
     at: VecDeque<Instant>,
-    /// Whether it was said that there were too many.
+    /// True once the rate limit has been reported.
     is_warned: bool,
 }
 
 impl Pace {
-    /// A message of a sender who is known. There are as many of them as the file has.
+    /// Counts a message of a known sender. Their number is limited by the file.
     pub(super) fn of_sender(&mut self, id: &str, per_minute: u32, now: Instant) -> Turn {
         let lately = self.said.entry(id.to_owned()).or_default();
         while lately.at.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
@@ -50,7 +50,7 @@ impl Pace {
         if std::mem::replace(&mut lately.is_warned, true) { Turn::Ignore } else { Turn::Refuse }
     }
 
-    /// A message of somebody who is not known.
+    /// Counts a message of an unknown sender.
     pub(super) fn of_stranger(&mut self, id: &str, now: Instant) -> Turn {
         while self.strangers.front().is_some_and(|(at, _)| now.duration_since(*at) >= STRANGER) {
             self.strangers.pop_front();

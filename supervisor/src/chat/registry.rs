@@ -1,4 +1,4 @@
-//! The one registry of what a chat understands: the verbs of the board with the arguments that are open, and who may use them.
+//! Registry of the chat commands: the verbs of the board, their open arguments, and the right that each needs.
 
 use std::pin::Pin;
 
@@ -17,24 +17,24 @@ use crate::verbs::{
     self, Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, ScheduleLine,
 };
 
-/// What `/schedules` takes.
+/// Usage of `/schedules`.
 const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME, rm NAME, \
      add NAME --at TIME|--every DURATION|--cron PATTERN --title TEXT [--assignee NAME]";
 
-/// What a verb comes to.
+/// Result of a verb.
 type Shown<'a> = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>>;
 
 /// A verb that is open to chats.
 struct Row {
     name: &'static str,
     may: May,
-    /// The arguments that are open, by their ids.
+    /// Ids of the open arguments.
     open: &'static [&'static str],
     parser: fn(&[&str]) -> Parser,
     run: for<'a> fn(&'a Asker<'a>, ArgMatches) -> Shown<'a>,
 }
 
-/// What a chat chooses for a verb; nothing where its row names nothing.
+/// Expands to the function that fills in a chat's values; to an empty one by default.
 macro_rules! prepared {
     () => {
         |_, _| {}
@@ -63,7 +63,7 @@ rows! {
         Runs ["task_id" "limit" "cursor"],
         Stats [],
         Assignees [],
-        // Often the only thing that lets a task go on.
+        // Only this lets some tasks continue.
         Unblock ["task_ids" "reason"],
     }
     Mutate {
@@ -92,7 +92,7 @@ rows! {
     }
 }
 
-/// Lines after the first are its body, and it works in the directory of its thread.
+/// Uses later lines as the body, and the thread's directory as the workspace.
 fn create(create: &mut Create, asker: &Asker<'_>) {
     create.workspace = asker.place.as_ref().map(|path| format!("dir:{path}"));
     if create.body.is_none()
@@ -106,7 +106,7 @@ fn answer(answer: &mut Answer, _: &Asker<'_>) {
     answer.reply = Some(std::mem::take(&mut answer.words).join(" ")).filter(|words| !words.is_empty());
 }
 
-/// Runs the words behind `/kanban` or `/task`.
+/// Handles the words after `/kanban` or `/task`.
 pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<String, Failure> {
     let Some((verb, words)) = words.split_first() else { return Ok(help(asker.sender.may)) };
     if verb == "help" {
@@ -127,14 +127,14 @@ pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<St
     (row.run)(asker, matches).await
 }
 
-/// Runs the words behind `/schedules`.
+/// Handles the words after `/schedules`.
 pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
     let said: Vec<&str> = words.iter().map(String::as_str).collect();
     let named = |name: &str| name.parse::<ScheduleName>().map_err(|e| Failure::usage(e.to_string()));
     match said.as_slice() {
         [] | ["list"] => {
             let mut lines = asker.call(ListSchedules::default()).await?;
-            // One whose file is defective may be of any board.
+            // The board of a schedule with a defective file is unknown, so it is not shown.
             lines.retain(|line| line.board.as_ref().is_some_and(|board| asker.require_reach(board).is_ok()));
             if lines.is_empty() {
                 return Ok("No schedules. /help schedules shows how to add one.".to_owned());
@@ -172,7 +172,7 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
     }
 }
 
-/// Returns a schedule, unless its board is not known, or one that the sender does not reach.
+/// Returns a schedule. Refuses it if its board is unknown, or if the sender may not reach that board.
 async fn reached(asker: &Asker<'_>, name: ScheduleName) -> Result<Vec<ScheduleLine>, Failure> {
     let found = asker.call(ListSchedules { name: Some(name) }).await?;
     for line in &found {
@@ -186,7 +186,7 @@ async fn reached(asker: &Asker<'_>, name: ScheduleName) -> Result<Vec<ScheduleLi
     Ok(found)
 }
 
-/// Whether a verb is open to chats.
+/// True if a verb is open to chats.
 pub(super) fn is_open(verb: &str) -> bool {
     ROWS.iter().any(|row| row.name == verb)
 }
@@ -199,7 +199,7 @@ fn row(verb: &str) -> Result<&'static Row, Failure> {
     })
 }
 
-/// What a sender may say.
+/// Returns the help for a sender's rights.
 pub(super) fn help(may: May) -> String {
     let verbs = |of: May| {
         let names = ROWS.iter().filter(|row| row.may == of).map(|row| row.name);
@@ -224,7 +224,7 @@ pub(super) fn help(may: May) -> String {
     lines.join("\n")
 }
 
-/// What a verb takes.
+/// Returns the usage of a verb.
 pub(super) fn help_of(may: May, words: &[String]) -> Result<String, Failure> {
     match words.first() {
         None => Ok(help(may)),

@@ -1,14 +1,15 @@
-//! What a sender reads: plain text, as short as the services take it, with nothing that hides or turns other text.
+//! Replies in chats: plain text within the services' limits, without characters that hide or reorder other text.
 
 use super::commands::{for_chats, names_terminal};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::printable;
 
-/// The longest reply, in characters: the least that the services take (Discord, 2000), with room for what they count otherwise.
+/// Limit on a reply, in characters: the least limit of the services (Discord, 2000), with a margin for different ways
+/// of counting.
 const LONGEST: usize = 1800;
 
-/// Returns a reply to a line: what it came to, or why it was refused. `is_open` says of a verb whether chats may use it.
+/// Formats the result of a message: its text, or the refusal. `is_open` is true for a verb that chats may use.
 pub(super) fn of(outcome: Result<String, Failure>, is_open: fn(&str) -> bool) -> String {
     match outcome {
         Ok(text) if text.trim().is_empty() => "Done.".to_owned(),
@@ -17,19 +18,19 @@ pub(super) fn of(outcome: Result<String, Failure>, is_open: fn(&str) -> bool) ->
     }
 }
 
-/// Why a line was refused. What failed in this program or its host is for its log alone: it may name places of the host.
+/// Formats a refusal. An internal failure is only logged, because its text may name paths of the host.
 fn refusal(failure: &Failure, is_open: fn(&str) -> bool) -> String {
     if failure.code == Code::Failed {
         tracing::warn!(error = %failure, "chat_request_failed");
         return "It failed inside the supervisor; its log has the reason.".to_owned();
     }
     let hint = failure.hint.as_deref().map(|hint| for_chats(hint, is_open));
-    // A command that is not open to chats is for a terminal.
+    // A command that is not open to chats is for a terminal, so its hint is left out.
     let hint = hint.filter(|hint| !names_terminal(hint)).map(|hint| format!("\n{hint}")).unwrap_or_default();
     format!("Not done: {}{hint}", for_chats(&failure.message, is_open))
 }
 
-/// Returns a text in plain lines, cut at the longest that is sent. Columns are two spaces apart: a chat has no columns.
+/// Formats a text as plain lines, and cuts it at the limit. Columns become two spaces, because chats have no columns.
 pub(super) fn bounded(text: &str) -> String {
     let mut lines = String::new();
     let mut taken = 0;
@@ -47,7 +48,7 @@ pub(super) fn bounded(text: &str) -> String {
     lines.trim_end().to_owned()
 }
 
-/// Returns whether a text in plain lines is sent whole, with room for more characters.
+/// True if a text as plain lines fits completely, with space for more characters.
 pub(super) fn has_room_for(text: &str, more: usize) -> bool {
     text.trim_end().lines().map(|line| line_of(line).chars().count() + 1).sum::<usize>() + more <= LONGEST
 }

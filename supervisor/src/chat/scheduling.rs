@@ -1,4 +1,4 @@
-//! A schedule that a person writes in a chat: its times and one task, whose messages come back to where it was written.
+//! Schedule written in a chat: its times and one task, whose messages return to the same thread.
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use kernel::{Missed, Overlap, Profile, ScheduleName};
@@ -9,7 +9,7 @@ use crate::automation::schedules::{ScheduleText, TaskText, TimesText};
 use crate::failure::Failure;
 use crate::verbs::{SaveSchedule, of_address};
 
-/// What `/schedules add` takes.
+/// Arguments of `/schedules add`.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "add",
@@ -38,7 +38,7 @@ struct Add {
     assignee: Option<Profile>,
 }
 
-/// Adds the schedule that the words after `/schedules add` describe.
+/// Adds the schedule described by the words after `/schedules add`.
 pub(super) async fn add(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
     let command = Add::command();
     let open: Vec<String> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();

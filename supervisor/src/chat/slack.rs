@@ -1,4 +1,4 @@
-//! Slack: socket mode. What comes is acknowledged after it was acted on; what comes again has the same id.
+//! Slack bridge, in socket mode. An event is acknowledged after it was carried out; a repeated one has the same id.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::bridge::Bridge;
 use crate::automation::chat::Heard;
 use crate::notify::{Socket, Undelivered};
 
-/// How long nothing may come: the service asks for a sign of life more often.
+/// Longest silence of a connection; the service sends pings more often.
 const SILENCE: Duration = Duration::from_mins(5);
 
-/// Hears what comes, until `stop`.
+/// Handles messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
     let talk = bridge.talk();
@@ -21,14 +21,14 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
     loop {
         let mut socket = talk.slack_socket(&bridge.secret()?).await?;
         loop {
-            // What is dropped here has not come as a whole, and is sent again where it is not acknowledged.
+            // A dropped event is incomplete, and is sent again because it was not acknowledged.
             let envelope = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 next = tokio::time::timeout(SILENCE, socket.next()) => next.map_err(|_| silent())??,
             };
             match envelope["type"].as_str() {
                 Some("hello") => bridge.connected(Some(&format!("@{name}"))),
-                // It asks for another connection, as it does every few hours.
+                // The service asks for a new connection, as it does every few hours.
                 Some("disconnect") => break,
                 _ => {
                     if let Some(heard) = heard(&own, &envelope) {
@@ -50,7 +50,7 @@ async fn acknowledge(socket: &mut Socket, envelope: &Value) -> Result<(), Undeli
     socket.send(&json!({ "envelope_id": id })).await
 }
 
-/// What a person has said in its own words.
+/// Returns a person's own words in an event.
 fn heard(own: &str, envelope: &Value) -> Option<Heard> {
     let payload = &envelope["payload"];
     match envelope["type"].as_str()? {
@@ -70,7 +70,7 @@ fn heard(own: &str, envelope: &Value) -> Option<Heard> {
 
 fn said(own: &str, payload: &Value) -> Option<Heard> {
     let event = &payload["event"];
-    // A subtype is a change, a joining, or what a program has said.
+    // A subtype is an edit, a join or a message of a program.
     let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == own;
     if event["type"] != "message" || is_of_others {
         return None;
@@ -78,7 +78,7 @@ fn said(own: &str, payload: &Value) -> Option<Heard> {
     let thread = event["thread_ts"].as_str().filter(|thread| event["ts"] != **thread);
     let of_me = thread.is_some() && event["parent_user_id"] == own;
     let words = unescaped(event["text"].as_str()?);
-    // A command behind the name of the bot.
+    // A command may follow a mention of the bot.
     let mention = format!("<@{own}>");
     let words = words.trim_start().strip_prefix(&mention).map_or(words.as_str(), str::trim_start).to_owned();
     Some(Heard {
@@ -92,7 +92,7 @@ fn said(own: &str, payload: &Value) -> Option<Heard> {
     })
 }
 
-/// As Slack has it (docs.slack.dev, "Formatting message text").
+/// Decodes Slack's escapes (docs.slack.dev, "Formatting message text").
 fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }

@@ -1,5 +1,5 @@
-//! Telegram: long polling (`getUpdates`) as a bot. An update is confirmed by the request for the next ones, after it was acted on; one
-//! that comes again has the same id.
+//! Telegram bridge, by long polling (`getUpdates`). The next request confirms an update after it was carried out; a
+//! repeated one has the same id.
 
 use std::time::Duration;
 
@@ -12,16 +12,15 @@ use super::bridge::Bridge;
 use crate::automation::chat::Heard;
 use crate::notify::Undelivered;
 
-/// How long the service keeps a request open while there is nothing new.
+/// Time for which the service holds a request without updates.
 const POLL: Duration = Duration::from_secs(50);
-/// How long an answer may take beyond that.
+/// Additional time limit of a response.
 const MARGIN: Duration = Duration::from_secs(15);
-/// How many updates come at once.
+/// Limit on the updates of one response.
 const BATCH: u32 = 20;
-/// The pause after an empty answer that came at once: a service that does not wait is not asked without end.
+/// Pause after an empty response that came at once, in case a service does not wait.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The bot.
 #[derive(Debug, Deserialize)]
 struct Me {
     id: i64,
@@ -31,7 +30,7 @@ struct Me {
 #[derive(Debug, Deserialize)]
 struct Update {
     update_id: i64,
-    /// Read by itself: one that has another form is passed over.
+    /// Parsed separately, so that an unknown form is skipped.
     #[serde(default)]
     message: Value,
 }
@@ -46,12 +45,12 @@ struct Incoming {
     #[serde(default)]
     is_topic_message: bool,
     reply_to_message: Option<Replied>,
-    /// Where it was forwarded from: the words are another's.
+    /// Origin of a forwarded message, which is another's.
     forward_origin: Option<Value>,
     forward_date: Option<i64>,
-    /// The bot through which it was made.
+    /// Bot through which the message was made.
     via_bot: Option<Value>,
-    /// The chat in whose name it was sent.
+    /// Chat in whose name the message was sent.
     sender_chat: Option<Value>,
 }
 
@@ -75,7 +74,7 @@ struct Replied {
     from: Option<User>,
 }
 
-/// Hears what comes, until `stop`.
+/// Handles messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
     let me: Me = read(bridge.talk().telegram("getMe", &json!({}), MARGIN).await?)?;
@@ -91,7 +90,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
         });
         let asked = Instant::now();
         let talk = bridge.talk();
-        // What is dropped here has only asked: updates that were not acted on come again.
+        // A dropped request loses nothing: updates that were not confirmed come again.
         let updates = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             answer = talk.telegram("getUpdates", &body, POLL + MARGIN) => read::<Vec<Update>>(answer?)?,
@@ -116,7 +115,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Undelivered> 
     serde_json::from_value(value).map_err(|e| Undelivered::later(format!("the answer cannot be read: {e}")))
 }
 
-/// What a person has said in its own words; none of what others have said.
+/// Returns a person's own words in a message; none for forwarded or foreign ones.
 fn heard(me: &Me, update: i64, message: Value) -> Option<Heard> {
     let message: Incoming = serde_json::from_value(message).ok()?;
     let from = message.from.filter(|from| !from.is_bot)?;
@@ -142,7 +141,7 @@ fn heard(me: &Me, update: i64, message: Value) -> Option<Heard> {
     })
 }
 
-/// The text of a command without the name of the bot that it is for; none where that is another one.
+/// Removes the bot's name from a command; none if the command is for another bot.
 fn addressed(me: &Me, text: String) -> Option<String> {
     let word = text.split_whitespace().next().unwrap_or_default();
     let Some((command, bot)) = word.strip_prefix('/').and_then(|word| word.split_once('@')) else {

@@ -1,5 +1,5 @@
-//! A verb of the command line as a line of a chat: parsed by its own definition, of which some arguments are open, and called as the
-//! person that the sender is.
+//! Runs a verb from a line of a chat: parsed by the command line's definition with some arguments open, and called as
+//! the sender.
 
 use std::sync::Arc;
 
@@ -20,29 +20,28 @@ use crate::short_ids;
 use crate::terminal::Screen;
 use crate::verbs::Resolve;
 
-/// How wide tables are laid out.
+/// Width of tables, in characters.
 const WIDTH: usize = 120;
 
-/// Who asks, and about which board.
+/// Context of a command: its chat, sender and board.
 pub(super) struct Asker<'a> {
     pub(super) service: &'a Arc<Service>,
-    /// The name of the chat.
     pub(super) name: &'a str,
     pub(super) chat: &'a ChatFile,
     pub(super) sender: &'a Sender,
     pub(super) heard: &'a Heard,
     pub(super) board: BoardName,
-    /// The directory in which a new task works.
+    /// Directory in which a new task works.
     pub(super) place: Option<String>,
-    /// Whether a verb is open to chats.
+    /// Returns true for a verb that is open to chats.
     pub(super) is_open: fn(&str) -> bool,
 }
 
 impl Asker<'_> {
-    /// The person on the board. A sender with a tenant sees that tenant alone, as its users do.
+    /// Returns the sender as a person. A sender with a tenant sees only that tenant, like its users.
     pub(super) fn actor(&self) -> Actor {
         let tenant = self.sender.tenant.clone();
-        // A directory that the file of the chat allows is one that the daemon's user allows.
+        // A directory that the chat's file permits is permitted for the daemon's user.
         let uid = tenant.is_none().then(|| nix::unistd::geteuid().as_raw());
         Actor { tenant, uid, ..Actor::person(&*self.sender.name) }
     }
@@ -51,7 +50,7 @@ impl Asker<'_> {
         self.heard.address(&self.chat.channel)
     }
 
-    /// Refuses a board that the sender does not reach from this chat.
+    /// Refuses a board that the sender may not reach from this chat.
     pub(super) fn require_reach(&self, board: &BoardName) -> Result<(), Failure> {
         if self.chat.reaches(self.sender, board) {
             return Ok(());
@@ -63,7 +62,7 @@ impl Asker<'_> {
         ))
     }
 
-    /// The id of the request: that of the message, so that one that is sent again acts once.
+    /// Returns the request id, derived from the message's id, so that a repeated message is carried out once.
     fn request_id(&self) -> Result<RequestId, Failure> {
         let id = format!("chat/{}/{}", self.name, self.heard.id);
         id.parse().map_err(|e: kernel::ParseError| Failure::usage(format!("the id of the message: {e}")))
@@ -88,7 +87,7 @@ impl Asker<'_> {
         Ok(Call::new(service, self.board.clone(), board, actor, id).said_in(self.address()))
     }
 
-    /// Calls a verb. Tasks may be named by the beginnings of their ids.
+    /// Calls a verb. Ids of tasks may be abbreviated.
     pub(super) async fn call<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         let verb = self.with_whole_ids(verb).await?;
         self.call_of::<V>().await?.make(verb).await
@@ -109,12 +108,12 @@ impl Asker<'_> {
         serde_json::from_value(request).map_err(failed)
     }
 
-    /// Calls a verb, and returns what the command line would show.
+    /// Calls a verb. Returns the text that the command line would show.
     pub(super) async fn shown<V: Command>(&self, verb: V) -> Result<String, Failure> {
         Ok(self.text_of::<V>(&self.call(verb).await?))
     }
 
-    /// Returns what the command line would show of a reply.
+    /// Returns the text that the command line would show for a reply.
     pub(super) fn text_of<V: Command>(&self, reply: &V::Reply) -> String {
         let mut screen = Screen::plain(WIDTH);
         V::show(reply, &mut screen);
@@ -124,7 +123,7 @@ impl Asker<'_> {
         screen.into_text()
     }
 
-    /// Parses the words behind a verb, calls it, and returns what it came to. `prepare` fills in what a chat chooses.
+    /// Makes a verb of the parsed words, and calls it. `prepare` fills in the chat's values.
     pub(super) async fn run<V: Command + Args>(
         &self,
         matches: ArgMatches,
@@ -138,13 +137,13 @@ impl Asker<'_> {
     /// Makes a verb of its arguments.
     pub(super) fn verb<V: Command + Args>(&self, matches: &ArgMatches) -> Result<V, Failure> {
         let mut verb = V::from_arg_matches(matches).map_err(|e| refusal(&e))?;
-        // No run is asked from, and no argument that names a file or a place is open.
+        // There is no surrounding run, and no open argument names a file or a path.
         verb.localize(&Invocation::new(self.service.root().clone(), self.board.clone(), None))?;
         Ok(verb)
     }
 }
 
-/// Refuses a sender who may not do something.
+/// Refuses a sender without the right.
 pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
     let own = asker.sender.may;
     if own >= needed {
@@ -156,9 +155,10 @@ pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), F
     ))
 }
 
-/// The parser of a verb, in which some arguments are open: the others are not shown, and no variable of the daemon's environment counts.
+/// Makes the parser of a verb with some open arguments: others are hidden, and no variable of the daemon's environment
+/// counts.
 pub(super) fn parser<V: Verb + Args>(word: &'static str, open: &[&str]) -> Parser {
-    // The global option with which arguments of some verbs conflict.
+    // Some verbs' arguments conflict with this global option.
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
     V::augment_args(Parser::new(V::NAME))
         .arg(json)
@@ -174,9 +174,9 @@ pub(super) fn parser<V: Verb + Args>(word: &'static str, open: &[&str]) -> Parse
         })
 }
 
-/// Parses words. An argument that is not open is refused by its name.
+/// Parses words. Refuses an argument that is not open, by its name.
 pub(super) fn parsed(mut parser: Parser, open: &[&str], words: &[String]) -> Result<ArgMatches, Failure> {
-    // An argument can be shown when its command is complete.
+    // Arguments can only be formatted after the command is built.
     parser.build();
     let arguments: Vec<_> = parser
         .get_arguments()

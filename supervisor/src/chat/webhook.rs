@@ -1,5 +1,5 @@
-//! A webhook in: a program posts what was said to `/api/v1/chat/NAME` of the operator's socket, signed as what goes out over the
-//! channel, and the answer has the reply.
+//! Webhook bridge: a program posts messages to `/api/v1/chat/NAME` on the operator's socket, signed like the channel's
+//! own messages, and gets the reply in the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,19 @@ use crate::failure::Failure;
 use crate::notify::{Talk, Undelivered};
 use crate::verbs::ListChats;
 
-/// The path, before the name of the chat.
+/// Path before the name of the chat.
 const PATH: &str = "/api/v1/chat/";
-/// How many messages of one chat wait: enough for people who type at once. The sender of a further one is refused, and sends it again.
+/// Limit on the waiting messages of one chat, enough for people typing at the same time. A further message is refused,
+/// and its sender repeats it.
 const WAITING: usize = 16;
-/// How old a signature may be, and how far the clock of its writer may be ahead.
+/// Greatest age of a signature, and greatest lead of the sender's clock, in seconds.
 const AGE: i64 = 5 * 60;
-/// The longest name of a chat and of a thread, in bytes.
+/// Size limit of the names of a chat and of a thread, in bytes.
 const NAME: usize = 256;
-/// How long a reply is waited for.
+/// Longest wait for a reply.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// The path, as a document of the API says it.
+/// Description of the path for the OpenAPI page.
 pub(super) const MESSAGES: Messages = Messages {
     path: "/api/v1/chat/{name}",
     about: "What was said in the chat of a webhook, signed with the secret of its channel",
@@ -38,33 +39,33 @@ pub(super) const MESSAGES: Messages = Messages {
     reply: || schema_for!(Replied),
 };
 
-/// What a program posts.
+/// A message posted by a program.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Said {
-    /// The same where it is posted again.
+    /// Id of the message, the same if it is posted again.
     id: String,
     sender: String,
     chat_id: String,
     #[serde(default)]
     thread_id: String,
     text: String,
-    /// The message that it is a reply to: the `id` of one that came over the channel.
+    /// Id of the channel's message that this one replies to.
     #[serde(default)]
     reply_to: Option<String>,
-    /// Whether nobody else is in the chat.
+    /// True if the chat has no other members.
     #[serde(default)]
     direct: bool,
 }
 
-/// What it gets.
+/// Response to a posted message.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Replied {
-    /// None where the message was not for this chat.
+    /// Reply; none if the message was not for this chat.
     reply: Option<String>,
 }
 
-/// Acts on what is posted, until `stop`.
+/// Carries out posted messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
     let (sender, mut posted) = mpsc::channel(WAITING);
@@ -79,18 +80,18 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
             },
         };
         let reply = bridge.reply(&mut conversation, &one.heard).await;
-        // Who has gone away posts it again, and gets the same reply.
+        // A sender that has gone posts it again, and gets the same reply.
         drop(one.reply.send(reply));
     }
 }
 
-/// Answers a post.
+/// Responds to a post.
 pub(super) async fn exchange(ask: Ask, whole: Whole) -> Answered {
     answered(answer(&ask, whole).await.map(|reply| Replied { reply })).await
 }
 
 async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
-    // Operators alone: a worker directs no boards.
+    // Only operators may post: workers direct no boards.
     let call = ask.admit::<ListChats>().await?;
     if call.confined().is_some() {
         return Err(crate::api::not_for_members("a chat"));
@@ -121,7 +122,7 @@ async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
     tokio::time::timeout(LIMIT, answer).await.map_err(|_| late())?.map_err(|_| late())
 }
 
-/// Refuses what is not signed with the secret of the channel, where it has one.
+/// Refuses a message without a valid signature, if the channel has a secret.
 fn verify(
     service: &crate::service::Service,
     name: &str,
@@ -150,7 +151,7 @@ fn verify(
     if (SystemClock.now().as_micros() / 1_000_000).abs_diff(seconds) > AGE.unsigned_abs() {
         return Err(refused("its webhook-timestamp is not of the last five minutes"));
     }
-    // Digests are compared, so that the time taken tells nothing of the signature.
+    // Digests are compared, so that the time reveals nothing about the signature.
     let hash = |text: &str| crate::api::hash_token(text);
     let shown = signature.unwrap_or_default().split(' ').any(|one| hash(one) == hash(&expected));
     if shown { Ok(()) } else { Err(refused("its webhook-signature is not right")) }
@@ -165,7 +166,7 @@ impl Said {
                 "the id of a message has 1 to 64 printable ASCII characters without spaces",
             ));
         }
-        // A channel, a chat and a thread are written with colons between them.
+        // Colons separate a channel, a chat and a thread.
         let is_name = |text: &str| text.len() <= NAME && !text.contains(char::is_control);
         if self.chat_id.is_empty() || self.chat_id.contains(':') || !is_name(&self.chat_id) {
             return Err(Failure::usage(format!(
