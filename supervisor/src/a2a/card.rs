@@ -1,4 +1,4 @@
-//! Cards: what this root offers to other agents, and how they authenticate. A card names profiles and what they are for, nothing of the host.
+//! Agent cards: the profiles offered to other agents, and the authentication. A card shows nothing else of the host.
 
 use kernel::Profile;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::config::a2a::A2aConfig;
 use crate::config::definitions::Found;
 use crate::roster::Roster;
 
-/// Where a card is found, behind the address of its agent (A2A 1.0, section 8.2).
+/// Path of a card, relative to its agent (A2A 1.0, section 8.2).
 pub(super) const PATH: &str = "/.well-known/agent-card.json";
 
-/// The card of one profile, or of all that are offered.
+/// Returns the card of one profile, or of all offered ones.
 pub(super) fn of(config: &A2aConfig, roster: &Roster, profile: Option<&Profile>) -> Value {
     let base = config.base();
     let (name, url) = match profile {

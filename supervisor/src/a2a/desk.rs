@@ -1,4 +1,4 @@
-//! The methods: each is a verb, called as a user of the sender's tenant.
+//! A2A methods: each calls a verb, as a user of the sender's tenant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,35 +18,35 @@ use crate::failure::Failure;
 use crate::service::{BoardHandle, Service};
 use crate::verbs::{Answer, Archive, Comment, Create, List, Show, Shown};
 
-/// How long an answer waits for a task to rest. What takes longer is asked for, or streamed.
+/// Longest wait of a request for its task to rest. The client then polls or streams.
 const WAIT: Duration = Duration::from_mins(1);
-/// The least time between two looks at a board that changes all the time.
+/// Least interval between two reads of a board that changes continually.
 pub(super) const LOOKS: Duration = Duration::from_millis(100);
-/// The longest text that the sender names a message or a conversation by, in bytes.
+/// Size limit of a sender's message id and context id, in bytes.
 const NAME: usize = 256;
-/// A page of a list, unless the sender asks for less.
+/// Default page size of a list.
 const PAGE: u32 = 50;
 
-/// What a method comes to.
+/// Result of a method.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// One answer.
+    /// A single response.
     Result(Value),
-    /// A stream of a task, which begins with it as it is.
+    /// A stream that begins with the present state of a task.
     Stream(TaskId),
 }
 
-/// The methods of one sender.
+/// Method handler for one sender.
 #[derive(Clone, Debug)]
 pub(super) struct Desk {
     pub(super) service: Arc<Service>,
     pub(super) sender: Sender,
-    /// The profile that the address names.
+    /// Profile named by the address.
     pub(super) profile: Option<Profile>,
 }
 
 impl Desk {
-    /// Does what a method asks for. The names of 1.0 and those of earlier versions mean the same.
+    /// Calls a method, by its name in version 1.0 or an earlier one.
     pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Outcome, Refusal> {
         match method {
             "SendMessage" | "message/send" => self.send(read(params)?).await.map(Outcome::Result),
@@ -88,7 +88,7 @@ impl Desk {
         }
     }
 
-    /// Takes a message: it begins a task, or it is for one that there is. A task that this root refuses is a rejected one.
+    /// Accepts a message: creates a task, or adds to an existing one. A refused task is returned in the state rejected.
     async fn taken(&self, send: Send) -> Result<Result<TaskId, Value>, Refusal> {
         if send.configuration.asks_for_push() {
             return Err(Refusal::no_push());
@@ -130,7 +130,7 @@ impl Desk {
         }
     }
 
-    /// The profile that a message is for.
+    /// Returns the profile that a message is for.
     fn chosen(&self, send: &Send) -> Result<Profile, Refusal> {
         let config = self.service.config();
         let offered: Vec<&Profile> = config.a2a.offered(&self.sender.terms).collect();
@@ -149,7 +149,7 @@ impl Desk {
         })
     }
 
-    /// Answers the question of a task, or adds to what its workers know.
+    /// Answers the question of a task, or adds a comment.
     async fn tell(&self, id: &TaskId, text: String) -> Result<(), Refusal> {
         let task = self.shown(id).await?.task;
         let state = State::of(&task);
@@ -170,15 +170,15 @@ impl Desk {
         if State::of(&self.shown(&id).await?.task).is_over() {
             return Err(Refusal::not_cancelable());
         }
-        // Off the board, and a run of it is ended.
+        // Archiving also ends a run of the task.
         self.call(Archive { task_ids: vec![id.clone()], detach: true, ..Archive::default() }).await?;
         let shown = self.rested(&id, State::is_over).await?;
         Ok(reply::task(&shown))
     }
 
-    /// Waits until a task is in a state that will do, and returns what it is by then.
+    /// Waits for a suitable state of a task, within [`WAIT`]. Returns its state at the end.
     async fn rested(&self, id: &TaskId, will_do: impl Fn(State) -> bool) -> Result<Shown, Refusal> {
-        // Before the first look, so that no change is missed.
+        // Subscribed before the first read, so that no change is missed.
         let mut changes = self.board()?.changes();
         let until = Instant::now() + WAIT;
         loop {
@@ -215,7 +215,7 @@ impl Desk {
         }))
     }
 
-    /// A task of this sender.
+    /// Returns a task of this sender.
     pub(super) async fn shown(&self, id: &TaskId) -> Result<Shown, Refusal> {
         let shown = self.call(Show { task_id: Some(id.clone()), ..Show::default() }).await?;
         if self.is_own(&shown.task) { Ok(shown) } else { Err(Refusal::no_task()) }

@@ -1,4 +1,4 @@
-//! The door of the bridge: a listener, one request a connection, and the bounds that hold before a method is looked at.
+//! Listener of the bridge: one request per connection, with limits that apply before a method is called.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -30,23 +30,23 @@ use super::stream;
 use crate::a2a_wire::VERSION;
 use crate::service::Service;
 
-/// How long a request may take to be there: its head, then its body.
+/// Time limits of a request's head, and of its body.
 const HEAD: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(30);
-/// The longest body: a message has 1 MiB.
+/// Size limit of a body, in bytes; a message has 1 MiB.
 const BODY_BYTES: usize = 2 << 20;
-/// How long a connection lasts at most. A stream ends before it.
+/// Longest life of a connection. A stream ends earlier.
 const LONGEST: Duration = Duration::from_mins(61);
-/// The pause after a connection could not be accepted, such as for want of descriptors.
+/// Pause after a failed accept, such as without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The pause after the first try to listen that has failed, and the longest one.
+/// Pause after the first failed try to listen, and the longest pause.
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_mins(1);
 
 type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 struct Door {
     service: Arc<Service>,
@@ -54,16 +54,16 @@ struct Door {
     stop: CancellationToken,
 }
 
-/// As what a connection is counted.
+/// Limit that a connection counts against.
 #[derive(Debug)]
 enum CountedAs {
-    /// Its sender is not known yet.
+    /// Unauthenticated connections.
     Stranger(#[expect(dead_code, reason = "it is held until it is dropped")] Stranger),
-    /// One of the requests of its sender.
+    /// Requests in progress of its sender.
     Sender(#[expect(dead_code, reason = "it is held until it is dropped")] OwnedSemaphorePermit),
 }
 
-/// Serves other agents until it is stopped; returns at once where the configuration offers nothing.
+/// Serves other agents until stopped. Returns at once if the configuration offers nothing.
 pub(super) fn serve(
     service: Arc<Service>,
     stop: CancellationToken,
@@ -77,7 +77,7 @@ async fn attend(service: Arc<Service>, stop: CancellationToken) {
     let (strangers, served) = (Arc::new(Strangers::default()), TaskTracker::new());
     loop {
         tokio::select! {
-            // Cancel-safe: what is not accepted waits in the kernel.
+            // Cancel-safe: a connection that is not accepted waits in the kernel.
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let (stranger, end) = Strangers::enter(&strangers);
@@ -95,7 +95,7 @@ async fn attend(service: Arc<Service>, stop: CancellationToken) {
     served.wait().await;
 }
 
-/// Listens where the configuration says it at the time of each try; none where it offers nothing, or the daemon ends first.
+/// Listens at the configured address, read anew at each try. None if nothing is offered, or if the daemon ends first.
 async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListener> {
     let mut pause = FIRST_TRY;
     let mut told = None;
@@ -110,7 +110,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
             Err(error) => {
                 let why = format!("cannot listen on {at}: {error}");
                 service.set_bridge(Some(why.clone()));
-                // What is known already fills no log.
+                // Logged once, until the reason changes.
                 if told.as_ref() != Some(&why) {
                     tracing::error!(%at, %error, hint = "it is tried again: free the address, or set another a2a.listen", "a2a_not_served");
                 }
@@ -118,7 +118,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
             }
         }
         tokio::select! {
-            // Cancel-safe: a pause is all that is given up.
+            // Cancel-safe: only a pause is dropped.
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return None,
         }
@@ -137,9 +137,9 @@ async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: C
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false).max_buf_size(64 << 10);
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), answering));
     tokio::select! {
-        // A client that has gone is no concern of anybody.
+        // An error here means that the client has gone.
         ended = tokio::time::timeout(LONGEST, connection.as_mut()) => drop(ended),
-        // It has not said who it is, and others have come.
+        // Evicted: the connection is unauthenticated, and newer ones need its place.
         () = end.cancelled() => {}
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
@@ -192,7 +192,7 @@ async fn rpc(
             return with(reply, header::RETRY_AFTER, &pause.as_secs().max(1).to_string());
         }
     };
-    // Until the connection ends it has the room of its sender, and another stranger is let in.
+    // The connection now counts for its sender, and its place among the unauthenticated ones is free.
     *turn.lock().unwrap_or_else(PoisonError::into_inner) = CountedAs::Sender(room);
     let version = request
         .headers()
@@ -223,7 +223,7 @@ async fn rpc(
             );
         }
     };
-    // Who names none may be of an earlier version, whose names are understood.
+    // A client without the header may use an earlier version, whose method names are accepted.
     if !(version.is_empty() || version == VERSION || version.starts_with("1.0.")) {
         return refused(&Refusal::version(&version), &id);
     }

@@ -1,4 +1,4 @@
-//! What a sender says: the parameters of the methods. Members that this version does not know are passed over, as the protocol asks for.
+//! Requests of a sender: the parameters of the methods. Unknown members are ignored, as the protocol requires.
 
 use kernel::{Profile, TaskId};
 use serde::Deserialize;
@@ -6,25 +6,25 @@ use serde_json::Value;
 
 use super::reply::Refusal;
 
-/// The most parts of a message.
+/// Limit on the parts of a message.
 const PARTS: usize = 64;
-/// The longest message, in bytes; a task has 1 MiB of text.
+/// Size limit of a message, in bytes; a task has 1 MiB of text.
 const TEXT: usize = 1 << 20;
-/// The longest title, in characters.
+/// Limit on a title, in characters.
 const TITLE: usize = 120;
 
-/// A request of JSON-RPC 2.0.
+/// A JSON-RPC 2.0 request.
 #[derive(Debug, Deserialize)]
 pub(super) struct Request {
     pub(super) jsonrpc: String,
-    /// None of a notification.
+    /// Id; none for a notification.
     pub(super) id: Option<Value>,
     pub(super) method: String,
     #[serde(default)]
     pub(super) params: Value,
 }
 
-/// The parameters of `SendMessage`.
+/// Parameters of `SendMessage`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Send {
@@ -47,7 +47,7 @@ pub(super) struct Message {
     metadata: Metadata,
 }
 
-/// A part has one of `text`, `data`, `raw` and `url`.
+/// Part of a message. Has `text`, `data`, `raw` or `url`.
 #[derive(Debug, Deserialize)]
 struct Part {
     text: Option<String>,
@@ -60,14 +60,14 @@ struct Part {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Configuration {
     return_immediately: Option<bool>,
-    /// The word of drafts of the protocol.
+    /// Name in drafts of the protocol.
     blocking: Option<bool>,
     push_notification_config: Option<Value>,
     task_push_notification_config: Option<Value>,
 }
 
 impl Configuration {
-    /// Whether the answer waits until the task rests.
+    /// True if the response waits until the task rests.
     pub(super) fn waits(&self) -> bool {
         !self.return_immediately.unwrap_or_else(|| self.blocking == Some(false))
     }
@@ -84,24 +84,24 @@ struct Metadata {
 }
 
 impl Send {
-    /// The profile that is meant, where the address does not say it.
+    /// Returns the profile in the metadata, used if the address names none.
     pub(super) fn skill(&self) -> Option<&Profile> {
         self.message.metadata.skill.as_ref().or(self.metadata.skill.as_ref())
     }
 }
 
-/// A task by its name. What is no name of one is the name of no task.
+/// Parses the id of a task. An invalid id belongs to no task.
 fn named(name: &str) -> Result<TaskId, Refusal> {
     name.parse().map_err(|_| Refusal::no_task())
 }
 
 impl Message {
-    /// The task that it is about; none of one that begins a task.
+    /// Returns the task that the message refers to; none for a new task.
     pub(super) fn task(&self) -> Result<Option<TaskId>, Refusal> {
         self.task_id.as_deref().filter(|name| !name.is_empty()).map(named).transpose()
     }
 
-    /// The words of the message. Data is written as JSON; files are refused.
+    /// Returns the text of the message. Data is written as JSON; files are refused.
     pub(super) fn text(&self) -> Result<String, Refusal> {
         if self.parts.len() > PARTS {
             return Err(Refusal::invalid(format!("a message has at most {PARTS} parts")));
@@ -130,7 +130,7 @@ impl Message {
     }
 }
 
-/// The title of a task: the first line that says something.
+/// Returns the title of a task: the first line that is not empty.
 pub(super) fn title(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("a message");
     let line: String = line.trim_start_matches('#').trim().chars().filter(|c| !c.is_control()).collect();
@@ -141,7 +141,7 @@ pub(super) fn title(text: &str) -> String {
     if title.is_empty() { "a message".to_owned() } else { title }
 }
 
-/// The parameters that name a task.
+/// Parameters that name a task.
 #[derive(Debug, Deserialize)]
 pub(super) struct Named {
     id: String,
@@ -153,7 +153,7 @@ impl Named {
     }
 }
 
-/// The parameters of `ListTasks`.
+/// Parameters of `ListTasks`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Listing {

@@ -1,4 +1,5 @@
-//! The A2A bridge: profiles of this root are agents that others find by their cards and give work to, over JSON-RPC (A2A 1.0).
+//! A2A bridge: offers profiles of this root to other agents, which find them by their cards and give them tasks over
+//! JSON-RPC (A2A 1.0).
 //!
 //! ```text
 //! agent ── GET …/agent-card.json ─▶ card
@@ -6,8 +7,8 @@
 //!                                                             └─ stream: a task until it rests
 //! ```
 //!
-//! A sender is a user of one tenant, on one board, and sees the tasks that it has sent and no others. Every check of a task is that of the verb.
-//! The other direction, an agent as a worker of this root, is the lane `a2a` in [`http_worker`](crate::http_worker).
+//! A sender is a user of one tenant, on one board, and sees only its own tasks. All checks of a task are the verb's.
+//! The lane `a2a` in [`http_worker`](crate::http_worker) is the opposite direction: an agent as a worker of this root.
 
 mod card;
 mod desk;
@@ -21,7 +22,7 @@ mod stream;
 
 use crate::api::Surface;
 
-/// Adds the bridge to what a daemon does.
+/// Adds the bridge to the daemon's tasks.
 pub(crate) fn mount(mut surface: Surface) -> Surface {
     surface.beside.push(door::serve);
     surface

@@ -1,4 +1,4 @@
-//! What a sender is answered: tasks, and refusals with the codes of the protocol.
+//! Responses to a sender: tasks, and refusals with the codes of the protocol.
 
 use kernel::{Outcome, Task, Timestamp};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::verbs::Shown;
 
-/// Why a request is refused: the code of JSON-RPC and of A2A, section 5.4, and words.
+/// Refusal of a request: a code of JSON-RPC or A2A (section 5.4), and a message.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: i32,
@@ -67,7 +67,7 @@ impl Refusal {
         Self::new(-32009, format!("version {asked} is not supported; {VERSION} is"))
     }
 
-    /// The answer to a request.
+    /// Returns the response to a request.
     pub(super) fn answer(&self, id: &Value) -> Value {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": self.code, "message": self.message } })
     }
@@ -82,22 +82,22 @@ impl From<Failure> for Refusal {
             Code::Failed | Code::Unreachable | Code::TryAgain | Code::Throttled => -32603,
         };
         if failure.code == Code::Failed {
-            // It may name places of the host.
+            // The message may name paths of the host.
             tracing::warn!(error = %failure, "a2a_request_failed");
             return Self::new(code, "it failed here; the log of this root has the reason");
         }
-        // The hint is a command of this host.
+        // Without the hint, which is a command of this host.
         Self::new(code, failure.message)
     }
 }
 
-/// A moment in the form of the protocol.
+/// Formats a time for the protocol.
 fn timestamp(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or_default();
     format!("{at:.3}")
 }
 
-/// The name of the conversation that a task is part of: what its sender has called it, or its own.
+/// Returns the context id of a task: the sender's, or the task's own id.
 fn context(task: &Task) -> &str {
     task.client.session_id.as_deref().unwrap_or(task.id.as_str())
 }
@@ -112,12 +112,12 @@ fn said(task: &Task, number: &str, text: &str) -> Value {
     })
 }
 
-/// The state of a task, with what its sender has to know about it.
+/// Returns the state of a task, with a message for its sender.
 pub(super) fn status(task: &Task) -> Value {
     let state = State::of(task);
     let words = match state {
         State::InputRequired | State::AuthRequired => asked(task),
-        // Why is for this root: it may name places of the host.
+        // The actual reason is withheld, because it may name paths of the host.
         State::Failed => Some("its workers have failed, and it was given up".to_owned()),
         State::Submitted | State::Working | State::Completed | State::Canceled | State::Rejected => None,
     };
@@ -128,14 +128,14 @@ pub(super) fn status(task: &Task) -> Value {
     status
 }
 
-/// The question with its numbered choices, or the reason.
+/// Returns the question with numbered choices, or the reason of the block.
 fn asked(task: &Task) -> Option<String> {
     let Some(question) = &task.question else { return task.block_reason.clone() };
     let choices = question.choices.iter().enumerate().map(|(at, choice)| format!("{}. {choice}", at + 1));
     Some(std::iter::once(question.text.clone()).chain(choices).collect::<Vec<_>>().join("\n"))
 }
 
-/// What came of a task: the summary of its last run that had one, with the data and the files that it hands over by name.
+/// Returns the result of a task: its last summary, and the metadata of its last successful run.
 pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
     if State::of(&shown.task) != State::Completed {
         return Vec::new();
@@ -154,14 +154,14 @@ pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
     vec![json!({ "artifactId": format!("{}-result", shown.task.id), "name": "result", "parts": parts })]
 }
 
-/// A task as its sender reads it.
+/// Returns a task for its sender.
 pub(super) fn task(shown: &Shown) -> Value {
     let mut value = brief(&shown.task);
     value["artifacts"] = artifacts(shown).into();
     value
 }
 
-/// The same in a list: without what came of it.
+/// Returns a task for a list, without its result.
 pub(super) fn brief(task: &Task) -> Value {
     json!({
         "id": task.id,
@@ -171,7 +171,7 @@ pub(super) fn brief(task: &Task) -> Value {
     })
 }
 
-/// A task that was not taken. It is on no board.
+/// Returns a rejected task, which is on no board.
 pub(super) fn rejected(context: Option<&str>, why: &str) -> Value {
     let id = uuid::Uuid::new_v4().to_string();
     let context = context.unwrap_or(&id);
@@ -186,12 +186,12 @@ pub(super) fn rejected(context: Option<&str>, why: &str) -> Value {
     })
 }
 
-/// A change of the state, as a stream has it.
+/// Returns a change of state for a stream.
 pub(super) fn status_update(task: &Task) -> Value {
     json!({ "statusUpdate": { "taskId": task.id, "contextId": context(task), "status": status(task) } })
 }
 
-/// What came of a task, as a stream has it.
+/// Returns a result for a stream.
 pub(super) fn artifact_update(shown: &Shown, artifact: &Value) -> Value {
     let task = &shown.task;
     json!({ "artifactUpdate": { "taskId": task.id, "contextId": context(task), "artifact": artifact, "lastChunk": true } })

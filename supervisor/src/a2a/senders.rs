@@ -1,4 +1,4 @@
-//! Who sends: the bearer tokens of the configuration, and how much each of them may ask for.
+//! Senders: identifies them by their bearer tokens, and limits their requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,11 @@ use crate::config::Config;
 use crate::config::a2a::A2aSender;
 use crate::service::Service;
 
-/// The requests of one sender that are under way at once, streams among them.
+/// Limit on the requests of one sender in progress, streams included.
 const AT_ONCE: usize = 16;
-/// The window in which requests are counted.
+/// Period of the limit on requests.
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// A sender that is known.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     pub(super) name: String,
@@ -26,27 +25,27 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// What its tasks are marked with.
+    /// Returns the mark of its tasks.
     pub(super) fn mark(&self) -> String {
         format!("a2a:{}", self.name)
     }
 
-    /// A user of its tenant.
+    /// Returns the sender as a user of its tenant.
     pub(super) fn actor(&self) -> Actor {
         Actor { tenant: Some(self.terms.tenant.clone()), ..Actor::person(format!("a2a-{}", self.name)) }
     }
 }
 
-/// Why a request is not let in.
+/// Refusal of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shut {
-    /// Its token is nobody's.
+    /// The token is missing or unknown.
     Unknown,
-    /// It has asked too often, or has too much under way.
+    /// Too many requests per minute, or in progress; with the pause before another try.
     TooMuch(Duration),
 }
 
-/// What is counted of a sender.
+/// Request counters of a sender.
 #[derive(Debug)]
 struct Count {
     begun: Instant,
@@ -54,7 +53,8 @@ struct Count {
     room: Arc<Semaphore>,
 }
 
-/// The tokens of one configuration. Secrets are read when it is, so a changed one counts after a reload.
+/// Tokens of one configuration. Secrets are read together with the configuration, so a changed one applies after a
+/// reload.
 #[derive(Debug)]
 struct Known {
     config: Arc<Config>,
@@ -68,7 +68,7 @@ pub(super) struct Senders {
 }
 
 impl Senders {
-    /// Lets a request in, by its head. What is returned is its room among the requests of its sender.
+    /// Admits a request by its headers. The returned permit counts it as in progress until it is dropped.
     pub(super) fn admit(
         &self,
         service: &Service,
@@ -108,14 +108,14 @@ impl Senders {
             let digests = config.a2a.senders.iter().filter_map(read).collect();
             *known = Some(Known { config: Arc::clone(config), digests });
         }
-        // Digests are compared, so that the time taken tells nothing of a token.
+        // Digests are compared, so that the time reveals nothing about a token.
         known.as_ref()?.digests.iter().find(|(own, _)| own == digest).map(|(_, name)| name.clone())
     }
 
     fn count(&self, name: &str, per_minute: u32) -> Result<OwnedSemaphorePermit, Shut> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || Count { begun: Instant::now(), requests: 0, room: Arc::new(Semaphore::new(AT_ONCE)) };
-        // Names are those of the configuration, so there are few.
+        // The names come from the configuration, so they are few.
         let count = counts.entry(name.to_owned()).or_insert_with(fresh);
         let elapsed = count.begun.elapsed();
         if elapsed >= WINDOW {

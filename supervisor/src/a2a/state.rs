@@ -1,12 +1,12 @@
-//! The state of a task in the words of the protocol.
+//! Maps the status of a task to the states of the protocol.
 
 use kernel::{BlockKind, Status, Task};
 
 pub(super) use crate::a2a_wire::State;
 
 impl State {
-    /// Where a task stands. What waits for the sender's words is `InputRequired`; what waits for something that a person of this root has to allow
-    /// or give is `AuthRequired`.
+    /// Returns the state of a task. `InputRequired` waits for the sender; `AuthRequired` waits for a person of this
+    /// root.
     pub(super) fn of(task: &Task) -> Self {
         match task.status {
             Status::Triage | Status::Todo | Status::Scheduled | Status::Ready => State::Submitted,

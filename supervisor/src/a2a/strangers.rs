@@ -1,14 +1,15 @@
-//! Connections whose sender is not known yet: as many as there is room for, of which the oldest one makes room for the next.
+//! Unauthenticated connections: a limited number, of which the oldest is evicted for a new one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// How many there are at once.
+/// Limit on the unauthenticated connections.
 const MOST: usize = 64;
 
-/// All of them, the oldest first. Who has a token shows it in the first bytes, so it is known before many others have come.
+/// All unauthenticated connections, oldest first. A client with a token sends it in its first bytes, so it is
+/// authenticated before many others connect.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
     waiting: Mutex<Waiting>,
@@ -16,12 +17,12 @@ pub(super) struct Strangers {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The number of the next one.
+    /// Number of the next connection.
     next: u64,
     ends: VecDeque<(u64, CancellationToken)>,
 }
 
-/// One of them, until it is known or gone.
+/// An unauthenticated connection, until it is authenticated or closed.
 #[derive(Debug)]
 pub(super) struct Stranger {
     all: Arc<Strangers>,
@@ -29,7 +30,7 @@ pub(super) struct Stranger {
 }
 
 impl Strangers {
-    /// Lets one in. What is returned beside it is cancelled when others need its room.
+    /// Adds a connection. The returned token is cancelled when the connection is evicted.
     pub(super) fn enter(all: &Arc<Self>) -> (Stranger, CancellationToken) {
         let end = CancellationToken::new();
         let mut waiting = all.waiting.lock().unwrap_or_else(PoisonError::into_inner);

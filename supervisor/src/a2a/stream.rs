@@ -1,4 +1,5 @@
-//! A task as a stream of server-sent events: as it is, each change of its state, what came of it. It ends where the task rests.
+//! Server-sent events of a task: its present state, each change of state, and its result. The stream ends when the task
+//! rests.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,14 +17,14 @@ use super::desk::{Desk, LOOKS};
 use super::reply::{self, Refusal};
 use super::state::State;
 
-/// The events that a slow reader may be behind. The next one waits; changes in between are one.
+/// Number of events buffered for a slow client. Changes in between become one.
 const BEHIND: usize = 4;
-/// A comment at least this often, so that what lies between sees a connection that is alive.
+/// Longest silence before a comment, which keeps proxies from closing the connection.
 const ALIVE: Duration = Duration::from_secs(15);
-/// How long a stream lasts at most; its reader subscribes again.
+/// Longest life of a stream; its client subscribes again.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// A body of frames that does not fail.
+/// Response body of frames that cannot fail.
 pub(super) type Events =
     StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
 
@@ -34,7 +35,7 @@ pub(super) fn begin(desk: Desk, task: TaskId, id: Value, stop: CancellationToken
         let ended = tokio::select! {
             ended = tokio::time::timeout(LONGEST, follow(&desk, &task, &id, &sender)) => ended.unwrap_or(Ok(())),
             () = stop.cancelled() => Ok(()),
-            // Nobody reads it any more.
+            // The body is not read any more.
             () = sender.closed() => Ok(()),
         };
         if let Err(refusal) = ended {
@@ -50,7 +51,7 @@ pub(super) fn begin(desk: Desk, task: TaskId, id: Value, stop: CancellationToken
 async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<Bytes>) -> Result<(), Refusal> {
     let say = async |result: Value| {
         let event = event(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
-        // Who has gone is seen by the one that began this.
+        // A client that has gone is noticed in `begin`.
         drop(sender.send(event).await);
     };
     let mut changes = desk.board()?.changes();
@@ -60,7 +61,7 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
     let mut quiet = Instant::now();
     while !state.rests() {
         tokio::select! {
-            // Cancel-safe: a change that is not seen stays one.
+            // Cancel-safe: an unseen change stays visible.
             outcome = changes.changed() => if outcome.is_err() { return Ok(()) },
             () = tokio::time::sleep_until(quiet + ALIVE) => {
                 drop(sender.send(Bytes::from_static(b": alive\n\n")).await);
@@ -84,6 +85,6 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
 }
 
 fn event(value: &Value) -> Bytes {
-    // JSON has no line end that is not escaped.
+    // JSON contains no unescaped line end.
     format!("data: {value}\n\n").into()
 }
