@@ -1,5 +1,5 @@
-//! The files of the page, in the binary, each with what it is compressed to. A debug build reads them from the source tree, so that a change is
-//! seen by loading the page again.
+//! Files of the dashboard's page, embedded in the binary, with their compressed forms. A debug build reads them from
+//! the source tree, so that reloading the page shows a change.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -11,25 +11,25 @@ use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 use sha2::{Digest as _, Sha256};
 
-/// The files of `page/`.
+/// Files of `page/`, embedded at build time.
 #[derive(Debug, RustEmbed)]
 #[folder = "src/dashboard/page"]
 struct Files;
 
-/// What is compressed to more than this part of its length, in percent, is sent as it is.
+/// Largest compressed size that is worth sending, in percent of the original.
 const WORTH: usize = 90;
 
-/// What each text is compressed to, by its digest: each is compressed once.
+/// Compressed forms by digest, so that each text is compressed once.
 static COMPRESSED: LazyLock<Mutex<BTreeMap<Key, Option<Bytes>>>> = LazyLock::new(Mutex::default);
 
-/// The digest of a file, of which the first half is enough to tell files of one page apart.
+/// First half of a file's digest, enough to tell the page's files apart.
 type Key = [u8; 16];
 
-/// Bytes that are sent to a browser, and their names in its cache.
+/// Bytes for a browser, with their cache tag.
 #[derive(Clone, Debug)]
 pub(super) struct Asset {
     pub(super) bytes: Bytes,
-    /// None where it is hardly shorter.
+    /// Compressed bytes; none if they are hardly shorter.
     pub(super) gzip: Option<Bytes>,
     key: Key,
 }
@@ -41,14 +41,14 @@ impl Asset {
         Asset { gzip: compressed(&bytes), bytes, key }
     }
 
-    /// Its name in a cache: another one where it is compressed, because the bytes are others.
+    /// Returns the cache tag. The compressed form has its own, because its bytes differ.
     pub(super) fn tag(&self, is_compressed: bool) -> String {
         let key = hex::encode(self.key);
         if is_compressed { format!("\"{key}-gzip\"") } else { format!("\"{key}\"") }
     }
 }
 
-/// Returns a file; none where there is none of this name.
+/// Returns a file by its name.
 pub(super) fn get(name: &str) -> Option<Asset> {
     let found = Files::get(name)?;
     let key = key(&found.metadata.sha256_hash());
@@ -65,7 +65,7 @@ pub(super) fn get(name: &str) -> Option<Asset> {
     Some(Asset { bytes, gzip, key })
 }
 
-/// The names of all files, in order, and a name for all of them as they are now.
+/// Returns the sorted names of all files, and a version of their present contents.
 pub(super) fn all() -> (Vec<String>, String) {
     let mut names: Vec<String> = Files::iter().map(|name| name.into_owned()).collect();
     names.sort();

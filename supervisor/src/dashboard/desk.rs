@@ -1,4 +1,4 @@
-//! What is answered to a request of a browser: a page, a file, a session, or what the API says to its owner.
+//! Handler of the dashboard's requests: pages, files, sessions, and the API as the session's owner.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::api::{Doorway, KEY_HEADER, Peer, Streamed, blocking};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// The type of a stream of events.
+/// Content type of a stream of events.
 const EVENTS: &str = "text/event-stream";
 
-/// What is behind the port.
+/// Handler of the dashboard's port.
 #[derive(Clone, Debug)]
 pub(super) struct Desk {
     doorway: Doorway,
 }
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Way {
     Api,
@@ -36,7 +36,7 @@ enum Way {
     Page,
 }
 
-/// The paths of the dashboard.
+/// Returns the router of the dashboard.
 pub(super) fn router(desk: Desk) -> Router {
     Router::new().fallback(answer).with_state(desk)
 }
@@ -81,7 +81,7 @@ impl Desk {
         Desk { doorway: doorway.clone() }
     }
 
-    /// Answers a request, once it is known that no page of another origin has made it.
+    /// Handles a request, after the checks that no page of another origin made it.
     async fn admitted(&self, way: &Way, browser: Option<u32>, request: Request) -> Result<Response, Failure> {
         let service = Arc::clone(&self.doorway.service);
         let config = service.config();
@@ -124,7 +124,7 @@ impl Desk {
         }
     }
 
-    /// Hands a request to the API, as the owner of its session.
+    /// Passes a request to the API, as the owner of its session.
     async fn api(&self, visit: &Visit<'_>, mut request: Request) -> Result<Response, Failure> {
         let session = visit.known(request.headers())?;
         if visit.browsers.is_due() {
@@ -136,17 +136,17 @@ impl Desk {
             return Err(Failure::usage("the dashboard changes no protocols")
                 .hint("read /api/v1/stream, or connect to the operator's socket"));
         }
-        // What else could say who calls: a proxy may have added one, and it is not the session.
+        // Removes other credentials, which a proxy may have added: only the session counts.
         for name in [header::AUTHORIZATION.as_str(), header::COOKIE.as_str(), KEY_HEADER, guard::KEY] {
             headers.remove(name);
         }
         let asked = self.doorway.ask_for(Arc::new(session.owner.clone()), request);
         let response = tokio::select! {
             response = asked => response,
-            // What waits is given up, as where a client goes; a write that was begun is done.
+            // The request is cancelled, as if the client had gone; a write that has begun is completed.
             () = session.ended().cancelled() => return Err(guard::no_session()),
         };
-        // What is whole already is sent as it is.
+        // A complete body is sent even if the session ends.
         if response.extensions().get::<Streamed>().is_none() {
             return Ok(response);
         }
@@ -156,7 +156,7 @@ impl Desk {
     }
 }
 
-/// Leads a browser without a session to the page that takes a link, which leads back.
+/// Redirects a browser without a session to the page that takes a link, which leads back.
 fn to_the_link(asked: Option<&PathAndQuery>) -> Response {
     let to = match asked.map(PathAndQuery::as_str) {
         None | Some("/") => "/open".to_owned(),
@@ -174,7 +174,7 @@ fn absent() -> Failure {
     Failure::new(Code::NotFound, "the dashboard has no such file").hint("the dashboard begins at /board")
 }
 
-/// A refusal as a person reads it whose browser shows nothing else.
+/// Formats a refusal as plain text, for a browser that shows nothing else.
 fn plain(failure: &Failure) -> Response {
     let status = StatusCode::from_u16(failure.code.http()).unwrap_or(StatusCode::FORBIDDEN);
     let hint = failure.hint.as_deref().unwrap_or(failure.code.next_step());

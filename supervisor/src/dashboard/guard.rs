@@ -1,4 +1,4 @@
-//! Who may ask what: the host and the origin of a request, the session that it shows, and which headers each reply has for browsers.
+//! Access checks of the dashboard: host, origin and session of a request, and the security headers of a response.
 
 use std::sync::Arc;
 
@@ -10,21 +10,20 @@ use crate::config::dashboard::DashboardConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Carries the key of a session.
+/// Header with the key of a session.
 pub(super) const KEY: &str = "x-supervisor-dashboard";
-/// The longest secret that is looked at.
+/// Size limit of a secret that is checked, in bytes.
 const LONGEST: usize = 128;
-/// The most cookies of one name that are looked at.
+/// Limit on the cookies of one name that are checked.
 const COOKIES: usize = 8;
 
-/// What the page may load and do.
+/// Content security policy of the page.
 const PAGE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types markdown";
-/// What a reply of the API may do that is opened as a page: nothing.
+/// Content security policy of an API response that is opened as a page: nothing is permitted.
 const DATA: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
-/// What a reply is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Page,
@@ -32,7 +31,7 @@ pub(super) enum Kind {
     Data,
 }
 
-/// Refuses what comes under another name than the dashboard's, or from a page of another origin. Returns the origin.
+/// Refuses a request under another name than the dashboard's, or from a page of another origin. Returns the origin.
 pub(super) fn check_origin(
     config: &DashboardConfig,
     (method, uri): (&Method, &Uri),
@@ -55,7 +54,7 @@ pub(super) fn check_origin(
             config.listen
         )));
     };
-    // A request to a proxy names another host beside the header.
+    // A request to a proxy names its host in the request line as well.
     if uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
         return refused("the request names two hosts".to_owned());
     }
@@ -69,7 +68,7 @@ pub(super) fn check_origin(
     Ok(own)
 }
 
-/// Refuses what a page of another site or port has asked for, where the browser names the site.
+/// Refuses a request from a page of another site or port, if the browser names the site.
 pub(super) fn check_site(headers: &HeaderMap) -> Result<(), Failure> {
     match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
         None | Some(b"same-origin" | b"none") => Ok(()),
@@ -77,7 +76,8 @@ pub(super) fn check_site(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// The sessions whose cookies a request shows: one, unless the server of another port has set cookies of the same name.
+/// Returns the sessions of a request's cookies. There may be several if a server on another port has set cookies of the
+/// same name.
 pub(super) fn by_cookie(browsers: &Browsers, headers: &HeaderMap, browser: Option<u32>) -> Vec<Arc<Session>> {
     let name = browsers.cookie_name();
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -86,25 +86,25 @@ pub(super) fn by_cookie(browsers: &Browsers, headers: &HeaderMap, browser: Optio
     shown.filter_map(|(_, value)| browsers.by_cookie(value, browser)).collect()
 }
 
-/// The key that a request shows.
+/// Returns the session key of a request.
 pub(super) fn key(headers: &HeaderMap) -> Option<&str> {
     only(headers, &HeaderName::from_static(KEY)).filter(|key| key.len() <= LONGEST)
 }
 
-/// The refusal of a request without a session.
+/// Makes the refusal of a request without a session.
 pub(super) fn no_session() -> Failure {
     Failure::new(Code::NoSession, "this browser has no session, or it has ended")
         .hint("get a link with: supervisor dashboard")
 }
 
-/// The only value of a header.
+/// Returns the only value of a header; none if it has several.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(first)
 }
 
-/// Says to the browser what a reply may do.
+/// Adds the security headers of a response.
 pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
     let headers = response.headers_mut();
     let csp = if kind == Kind::Data { DATA } else { PAGE };
@@ -120,7 +120,7 @@ pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     match kind {
-        // Asked for again each time, by its ETag, unless its path names its version.
+        // Browsers revalidate it by its ETag each time, unless its path contains its version.
         Kind::Asset => {
             let caching = HeaderValue::from_static("private, no-cache");
             headers.entry(header::CACHE_CONTROL).or_insert(caching);

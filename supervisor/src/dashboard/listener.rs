@@ -1,4 +1,4 @@
-//! When the dashboard listens: from the first link on, as long as a link can be followed or a session lives.
+//! Listener of the dashboard. It is open from the first link on, while a link is valid or a session lives.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use crate::api::{Doorway, attend_browsers, blocking};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Threads on which requests of browsers go on: they never block.
+/// Number of threads that run browsers' requests; these never block.
 const THREADS: usize = 1;
-/// Threads on which they read the board and write files.
+/// Number of threads on which they read the board and write files.
 const BLOCKING: usize = 8;
-/// The next look at what is over, where nothing is.
+/// Interval between checks for expired sessions, if none expires earlier.
 const LOOK: Duration = Duration::from_hours(1);
-/// The next try where there are sessions and the port cannot be had.
+/// Pause before another try to bind the port.
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Serves browsers until the daemon stops.
@@ -28,7 +28,6 @@ pub(super) fn serve(doorway: Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>
     Box::pin(attend(doorway))
 }
 
-/// A port that is listened on.
 #[derive(Debug)]
 struct Open {
     at: SocketAddr,
@@ -41,7 +40,7 @@ impl Drop for Open {
     }
 }
 
-/// The port, and the threads behind it: there are none before the first link.
+/// The port and its threads, which are not started before the first link.
 #[derive(Debug)]
 struct Port {
     doorway: Doorway,
@@ -68,10 +67,10 @@ async fn attend(doorway: Doorway) {
             tracing::warn!(error = %failure, hint = failure.hint.as_deref().unwrap_or_default(), "dashboard_not_served");
         }
         tokio::select! {
-            // Cancel-safe, all of them: what was not taken waits.
+            // Cancel-safe, all of them: an unread message or notification is kept.
             opening = openings.recv() => {
                 let Some(reply) = opening else { break };
-                // Who has gone needs no answer.
+                // The caller may have gone.
                 drop(reply.send(port.open()));
             }
             () = browsers.changed().notified() => {}
@@ -79,13 +78,13 @@ async fn attend(doorway: Doorway) {
             () = stop.cancelled() => break,
         }
     }
-    // When sessions were last used.
+    // Stores the times at which sessions were last used.
     let noting = Arc::clone(&service);
     drop(blocking("the sessions were not written", move || noting.browsers().leave()).await);
 }
 
 impl Port {
-    /// Listens where the configuration says now. Returns the address for people.
+    /// Listens at the configured address. Returns the address for people.
     fn open(&mut self) -> Result<String, Failure> {
         let config = &self.doorway.service.config().dashboard;
         if !config.enabled {
@@ -104,7 +103,7 @@ impl Port {
             rooms
         } else {
             let rooms = threads().map_err(failed)?;
-            // Not waited for: what is asked for before is compressed by its request.
+            // Runs in the background: an earlier request compresses its own file.
             drop(rooms.spawn_blocking(assets::warm));
             self.rooms.insert(rooms)
         };
@@ -125,7 +124,7 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        // This is a thread of another runtime, which must not wait for its threads.
+        // Runs on a thread of another runtime, which must not wait for this one's threads.
         if let Some(rooms) = self.rooms.take() {
             rooms.shutdown_background();
         }
@@ -141,7 +140,8 @@ fn threads() -> std::io::Result<Runtime> {
         .build()
 }
 
-/// Why a port cannot be listened on. Another one is not taken instead: people and bookmarks would not find it.
+/// Makes the error for a port that cannot be bound. No other port is used instead, because people and bookmarks would
+/// not find it.
 fn not_bound(at: SocketAddr, error: &std::io::Error) -> Failure {
     let free =
         "set another port as `listen` in [dashboard] of supervisor.toml, then run: supervisor service reload";

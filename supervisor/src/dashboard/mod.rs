@@ -1,16 +1,18 @@
-//! The dashboard: the page in a browser, and the way from there to the API. It is a client of the API and has no rule of its own.
+//! The dashboard: serves the page to browsers, and passes their requests to the API. It is a client of the API without
+//! rules of its own.
 //!
 //! ```text
-//! browser ─▶ listener (bounds of a door) ─▶ desk ─┬─ /open, /session, /assets/…   pages, sign_in
-//!                                                 └─ /api/…  guard: host, origin, cookie, key ─▶ the API, as the owner of the session
+//! browser ─▶ listener (limits) ─▶ desk ─┬─ /open, /session, /assets/…  pages, sign_in
+//!                                       └─ /api/…  guard: host, origin, cookie, key ─▶ the API, as the session's owner
 //! ```
 //!
-//! What it promises:
+//! Guarantees:
 //!
-//! 1. Nothing listens before a link is asked for, or without a session that lives.
-//! 2. But for the page that takes a link, nothing is answered without a session; no data without its key, which other ports of the host never see.
-//! 3. A page of another origin reaches nothing: `Host`, `Origin` and `Sec-Fetch-Site` are looked at before all else.
-//! 4. Connections are bounded and timed as at each door, on threads of their own.
+//! 1. The port is closed before the first link, and while no link is valid and no session lives.
+//! 2. Without a session, only the page that takes a link is served. Data also requires the session's key, which other
+//!    ports of the host never receive.
+//! 3. A page of another origin is refused: `Host`, `Origin` and `Sec-Fetch-Site` are checked first.
+//! 4. Connections have the limits of all listeners, and run on separate threads.
 
 mod assets;
 mod desk;
@@ -24,7 +26,7 @@ mod visit;
 
 use crate::api::Surface;
 
-/// Adds the dashboard to what a daemon does.
+/// Adds the dashboard to the daemon's listeners.
 pub(crate) fn mount(mut surface: Surface) -> Surface {
     surface.doors.push(listener::serve);
     surface

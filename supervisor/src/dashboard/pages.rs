@@ -1,4 +1,4 @@
-//! The files of the page as they are sent: compressed where the browser takes that, and not again where it has them.
+//! Responses with files of the page: compressed if the browser accepts it, and empty if its copy is current.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -7,14 +7,14 @@ use axum::response::{IntoResponse as _, Response};
 use super::assets::{self, Asset};
 use super::shell;
 
-/// The page that takes a link.
+/// Page that takes a link.
 pub(super) const OPEN: &str = "open.html";
-/// What that page loads, before there is a session.
+/// Files that this page loads without a session.
 pub(super) const FREE: [&str; 3] = ["open.js", "open.css", "icon.svg"];
-/// What a browser keeps without asking again: its path names its version.
+/// Caching of a file whose path contains its version.
 const FIXED: HeaderValue = HeaderValue::from_static("private, max-age=31536000, immutable");
 
-/// Returns a file, or that the browser has it already; none where there is no such file, or where its path names another version.
+/// Returns a file, or that the browser's copy is current. None for an unknown file, or a path with another version.
 pub(super) fn file(path: &str, asked: &HeaderMap) -> Option<Response> {
     let (name, is_fixed) = shell::unversioned(path)?;
     if !is_name(name) {
@@ -27,12 +27,12 @@ pub(super) fn file(path: &str, asked: &HeaderMap) -> Option<Response> {
     Some(response)
 }
 
-/// Returns the page of an address.
+/// Returns the page for an address.
 pub(super) fn page(uri: &Uri, asked: &HeaderMap) -> Option<Response> {
     Some(reply(&shell::shell(uri)?, "text/html; charset=utf-8", asked))
 }
 
-/// Answers with bytes that are no secret: what is compressed tells by its length what is in it.
+/// Makes a response of public bytes. Secrets must not be compressed, because the length would reveal them.
 fn reply(asset: &Asset, content_type: &'static str, asked: &HeaderMap) -> Response {
     let gzip = asset.gzip.as_ref().filter(|_| takes_gzip(asked));
     let tag = asset.tag(gzip.is_some());
@@ -57,7 +57,7 @@ fn reply(asset: &Asset, content_type: &'static str, asked: &HeaderMap) -> Respon
     response
 }
 
-/// Whether a client takes gzip (RFC 9110, section 12.5.3). One that does not say it takes no compression.
+/// True if a client accepts gzip (RFC 9110, section 12.5.3). Without the header, it accepts no compression.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let values = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut of_all = false;
@@ -74,8 +74,8 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     of_all
 }
 
-/// A weight (RFC 9110, section 12.4.2), in thousandths: 0 or 1, with up to three digits behind a point. What other numbers have, as a sign,
-/// an exponent, `inf` or `NaN`, is none.
+/// Parses a weight (RFC 9110, section 12.4.2) as thousandths: 0 or 1, with up to three decimals. None for other forms
+/// of numbers, such as a sign, an exponent, `inf` or `NaN`.
 fn thousandths(weight: &str) -> Option<u16> {
     let (whole, fraction) = weight.split_once('.').unwrap_or((weight, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -88,7 +88,7 @@ fn thousandths(weight: &str) -> Option<u16> {
     }
 }
 
-/// Whether a name can be that of a file: no way leads out of the directory.
+/// True if a name is valid for a file, and does not lead out of the directory.
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && part.chars().all(is_plain))

@@ -1,5 +1,5 @@
-//! The shell of the page, with links to the modules that the page of a path begins with: a browser then asks for all of them at once and not
-//! for each one after the module that imports it. Its links name the version of the files, so a browser asks for each file once.
+//! Shell of the page, with preload links to the modules of the requested page. A browser then loads them all at once,
+//! instead of each after its importer. Links contain the version of the files, so that a browser loads each file once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,32 +9,31 @@ use axum::http::Uri;
 
 use super::assets::{self, Asset};
 
-/// The file of the shell.
 const SHELL: &str = "index.html";
-/// Where the links to modules stand in it.
+/// Placeholder for the links in the shell.
 const PLACE: &str = "<!-- modules -->";
-/// Where files are.
+/// Path prefix of files.
 const ASSETS: &str = "/assets/";
-/// What stands before a version in a path. It is in no name of a file.
+/// Prefix of a version in a path. No file name contains it.
 const VERSION: char = '@';
-/// The module that starts each page.
+/// Module that starts each page.
 const START: &str = "js/app.js";
-/// The module of the drawer, which opens with the page where the query names a task.
+/// Module of the drawer, which opens with the page if the query names a task.
 const DRAWER: &str = "js/drawer/drawer.js";
 
-/// The files as they are now.
+/// Present state of the files.
 #[derive(Debug)]
 struct Site {
     version: String,
     names: BTreeSet<String>,
-    /// The shells that were asked for, by the modules that their pages begin with: at most two for each page.
+    /// Shells made so far, by the first modules of their pages: at most two for each page.
     shells: Mutex<BTreeMap<Vec<String>, Asset>>,
 }
 
-/// The files as of the last look: in a debug build they change.
+/// Files as last read; in a debug build they change.
 static SITE: Mutex<Option<Arc<Site>>> = Mutex::new(None);
 
-/// The shell for an address.
+/// Returns the shell for an address.
 pub(super) fn shell(uri: &Uri) -> Option<Asset> {
     let site = look();
     let roots = site.roots(uri);
@@ -47,7 +46,7 @@ pub(super) fn shell(uri: &Uri) -> Option<Asset> {
     Some(made)
 }
 
-/// The name of a file and whether it never changes under this path; none where it is of another version.
+/// Returns the name of a file, and true if the path contains its version. None for another version.
 pub(super) fn unversioned(path: &str) -> Option<(&str, bool)> {
     let Some(rest) = path.strip_prefix(VERSION) else { return Some((path, false)) };
     let (version, name) = rest.split_once('/')?;
@@ -55,7 +54,7 @@ pub(super) fn unversioned(path: &str) -> Option<(&str, bool)> {
     (version == now.version).then_some((name, true))
 }
 
-/// Looks at the files.
+/// Reads the files, if they have changed.
 fn look() -> Arc<Site> {
     let (names, version) = assets::all();
     let mut site = SITE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +68,7 @@ fn look() -> Arc<Site> {
 }
 
 impl Site {
-    /// The modules that the page of an address begins with.
+    /// Returns the first modules of an address's page.
     fn roots(&self, uri: &Uri) -> Vec<String> {
         let page = uri.path().split('/').find(|part| !part.is_empty()).unwrap_or("board");
         let page = format!("js/pages/{page}.js");
@@ -95,7 +94,7 @@ impl Site {
     }
 }
 
-/// These modules and all that they import, those first that others wait for last: the order of a walk by breadth.
+/// Returns modules with all their imports, in breadth-first order, so that those imported first load first.
 fn modules(roots: &[String]) -> Vec<String> {
     let mut found: Vec<String> = roots.to_vec();
     let mut at = 0;
@@ -110,7 +109,7 @@ fn modules(roots: &[String]) -> Vec<String> {
     found
 }
 
-/// The modules that a module imports when it is loaded, as its lines say that begin with `import` and `export`.
+/// Returns the static imports of a module, from its lines that begin with `import` or `export`.
 fn imports(name: &str, text: &str) -> Vec<String> {
     let of = |line: &str| {
         let rest = if let Some(rest) = line.strip_prefix("import \"") {
@@ -125,7 +124,7 @@ fn imports(name: &str, text: &str) -> Vec<String> {
     text.lines().filter_map(of).collect()
 }
 
-/// The file that a relative path leads to from a module.
+/// Resolves a relative import.
 fn resolved(from: &str, to: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

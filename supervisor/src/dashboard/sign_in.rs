@@ -1,4 +1,4 @@
-//! Sessions as browsers begin, see and end them.
+//! Sessions of browsers: their beginning, description and end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,25 +18,24 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
 
-/// The longest request for a session.
+/// Size limit of a request for a session, in bytes.
 const LONGEST: usize = 1 << 10;
-/// How long it may take to be there.
+/// Time limit of its body.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How long a browser keeps the cookie: what counts is how long the session lasts.
+/// Life of the cookie in seconds. The session itself may end earlier.
 const COOKIE_SECONDS: u64 = 7 * 24 * 3600;
 
-/// What the page posts that was opened by a link.
+/// Body posted by the page that a link opened.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shown {
-    /// The code of the link.
     code: String,
-    /// The person has said that a session of somebody else in this browser is to end.
+    /// True if the person agrees to end another user's session in this browser.
     #[serde(default)]
     replace: bool,
 }
 
-/// Begins a session for the code of a link.
+/// Begins a session with the code of a link.
 pub(super) async fn begin(
     service: &Arc<Service>,
     visit: &Visit<'_>,
@@ -52,7 +51,7 @@ pub(super) async fn begin(
         Ok(Err(_)) => return Err(Failure::new(Code::TooLarge, "the request for a session is too long")),
         Err(_) => return Err(Failure::new(Code::TryAgain, "the request did not arrive in time")),
     };
-    // What is wrong with it is not said: it may have the code in it.
+    // The error shows no details, because they may contain the code.
     let shown: Shown =
         serde_json::from_slice(&body).map_err(|_| Failure::usage("the request is not {\"code\": \"…\"}"))?;
     let (asking, browser, before) = (Arc::clone(service), visit.browser, visit.sessions.first().cloned());
@@ -111,7 +110,6 @@ fn description(session: &Session) -> serde_json::Value {
     })
 }
 
-/// Ends a session.
 pub(super) async fn end(
     service: &Arc<Service>,
     visit: &Visit<'_>,

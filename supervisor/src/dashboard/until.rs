@@ -1,4 +1,4 @@
-//! The body of a long reply that ends with the session of its reader. A stream of events says so with its last one.
+//! Body of a long response that ends with its session. A stream of events announces this with its last event.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,20 +7,20 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Why a reply ended before its end.
+/// Error of a response that ended early.
 #[derive(Debug, thiserror::Error)]
 #[error("the session has ended")]
 struct Ended;
 
-/// The last event of a stream whose session has ended: the page that reads it shows that, and does not look for a daemon that is gone.
+/// Last event of a stream whose session has ended. The page then shows that, instead of looking for the daemon.
 pub(super) const SIGNED_OUT: Bytes = Bytes::from_static(b"event: signed_out\ndata: {}\n\n");
 
-/// A body, until its session ends.
+/// A body that ends with its session.
 #[derive(Debug)]
 pub(super) struct Until {
     body: Body,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What its reader gets then; none for a body that must not look whole.
+    /// Last bytes when the session ends; none for a body that must not look complete.
     last: Option<Bytes>,
     is_over: bool,
 }
@@ -44,7 +44,7 @@ impl hyper::body::Body for Until {
         }
         if self.ended.as_mut().poll(cx).is_ready() {
             self.is_over = true;
-            // An error closes the connection: what is cut off does not look whole.
+            // An error closes the connection, so that a cut body does not look complete.
             let last = self.last.take().ok_or_else(|| axum::Error::new(Ended));
             return Poll::Ready(Some(last.map(Frame::data)));
         }

@@ -1,4 +1,4 @@
-//! A request of which it is known that no page of another origin has made it, and the session that it shows.
+//! A request that passed the origin checks, with its sessions.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use super::guard;
 use crate::browsers::{Browsers, Session};
 use crate::failure::Failure;
 
-/// A request that comes from the dashboard's own page, or from nowhere.
+/// A request from the dashboard's own page, or without an origin.
 #[derive(Debug)]
 pub(super) struct Visit<'a> {
     pub(super) browsers: &'a Browsers,
-    /// The Unix user of the browser.
+    /// Unix user of the browser.
     pub(super) browser: Option<u32>,
-    /// The origin of the page.
     pub(super) origin: String,
-    /// The sessions whose cookies it shows.
+    /// Sessions of the request's cookies.
     pub(super) sessions: Vec<Arc<Session>>,
 }
 
 impl Visit<'_> {
-    /// The session of a request that shows its key too. A server on another port of this host gets the cookie, and never the key.
+    /// Returns the session of a request that has its key, too. A server on another port of this host receives the
+    /// cookie, and never the key.
     pub(super) fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {
         let key = guard::key(headers).ok_or_else(guard::no_session)?;
         let own = self.sessions.iter().find(|session| Browsers::used(session, key));
