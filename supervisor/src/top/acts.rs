@@ -1,4 +1,4 @@
-//! Carries out what a person decides: one verb each, as the command line sends it.
+//! Carries out a person's decisions: one verb each, as from the command line.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::verbs::{Answer, Approve, Cancel, Deny, Edit, Log, RequestChanges, Retry, Show};
 
-/// How many lines of a log are read at first.
+/// Number of log lines read at first.
 const LINES: u32 = 1000;
-/// How long one question for a log waits at the daemon.
+/// Longest wait of one log request at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// The pause before a log is asked for again that nothing more comes of, or that could not be read.
+/// Pause before another request for a log that has ended or could not be read.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The pause between two pieces of a log, however much is written.
+/// Least interval between two pieces of a log, however much is written.
 const LEAST: Duration = Duration::from_millis(200);
-/// How many comments a dialog shows.
+/// Limit on the comments in a dialog.
 const COMMENTS: usize = 3;
 
-/// Does something, and says what became of it.
+/// Carries out an act, and reports the result.
 pub(super) async fn act(client: &Client, act: Act) -> Message {
     Message::Acted(carry_out(client, act).await.map_err(|failure| in_words(&failure)))
 }
@@ -67,7 +67,7 @@ fn in_words(failure: &Failure) -> String {
     format!("{}{hint}", failure.message)
 }
 
-/// Finds out what there is to say before work or a start is approved. What cannot be found is left out: the act itself says why.
+/// Collects facts for a dialog about an approval. Errors are left out, because the act itself reports them.
 pub(super) async fn find(client: &Client, task: TaskId) -> Message {
     let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await;
     let facts = shown.map_or_else(
@@ -86,7 +86,7 @@ pub(super) async fn find(client: &Client, task: TaskId) -> Message {
     Message::Facts { task, facts }
 }
 
-/// Reads the log of the latest run of a task, and of those that come after it, until nobody takes it.
+/// Follows the log of a task's latest run, and of later ones, until the receiver is gone.
 pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender<Message>) {
     let first = Log { task_id: Some(task.clone()), lines: Some(LINES), ..Log::default() };
     let mut log = first.clone();
@@ -118,7 +118,7 @@ pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender
             tokio::time::sleep(LEAST).await;
             continue;
         }
-        // The run has ended, or there is none: perhaps another one starts.
+        // The run has ended, or there is none; another one may start.
         tokio::time::sleep(PAUSE).await;
         let latest = Log { task_id: Some(task.clone()), offset: Some(0), tail: None, ..Log::default() };
         match client.call(&latest).await {

@@ -1,4 +1,4 @@
-//! Reads the board for as long as it is looked at: when something happens there, and every few seconds for what workers use.
+//! Reads the board while it is shown: after each event, and every few seconds for the workers' resource use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::verbs::{Events, List, Status, StatusReport, WorkerLine};
 
-/// The least time between two looks, however much happens.
+/// Least interval between two reads, however much happens.
 const LEAST: Duration = Duration::from_millis(300);
-/// The longest time between two looks: nothing announces what workers use.
+/// Longest interval between two reads, because changes of resource use are not announced.
 const MOST: Duration = Duration::from_secs(2);
-/// How long a daemon may be away until the board is read without one.
+/// Time without a daemon after which the board is read without one.
 const RETURNS_WITHIN: Duration = Duration::from_secs(10);
-/// How long one question for events waits at the daemon.
+/// Longest wait of one request for events at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// The pause after a question that failed.
+/// Pause after a failed request.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What reads the board.
+/// Reader of the board.
 #[derive(Debug)]
 pub(super) struct Feed {
     client: Arc<Client>,
-    /// The processor time of each run at the last look.
+    /// CPU time of each run at the last read.
     before: HashMap<RunId, (u64, Instant)>,
-    /// When a daemon answered last.
+    /// Time of the daemon's last response.
     daemon_seen: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl Feed {
         Feed { client, before: HashMap::new(), daemon_seen: None }
     }
 
-    /// Reads again and again, until nobody takes what was read.
+    /// Reads again and again, until the receiver is gone.
     pub(super) async fn run(mut self, mut query: watch::Receiver<Query>, messages: mpsc::Sender<Message>) {
         let news = Arc::new(Notify::new());
         let listener = tokio::spawn(listen(Arc::clone(&self.client), Arc::clone(&news)));
@@ -54,7 +54,7 @@ impl Feed {
             if messages.send(message).await.is_err() {
                 break listener.abort();
             }
-            // Cancel-safe: what is not waited for to the end is seen by the next look.
+            // Cancel-safe: the next read sees any change that is dropped here.
             tokio::select! {
                 changed = query.changed() => match changed {
                     Ok(()) => continue,
@@ -70,7 +70,7 @@ impl Feed {
         }
     }
 
-    /// Whether there was a daemon a moment ago, so that one may be on its way.
+    /// True if a daemon responded a moment ago, so that it may be restarting.
     fn is_returning(&mut self, picture: &Picture) -> bool {
         if picture.daemon.is_some() {
             self.daemon_seen = Some(Instant::now());
@@ -78,7 +78,7 @@ impl Feed {
         picture.daemon.is_none() && self.daemon_seen.is_some_and(|seen| seen.elapsed() < RETURNS_WITHIN)
     }
 
-    /// Reads what is shown of a board.
+    /// Reads the displayed data of a board.
     pub(super) async fn read(&mut self, query: &Query) -> Result<Picture, Failure> {
         let status = Status { tenant: query.tenant.clone(), ..Status::default() };
         let report = self.client.call(&status).await?;
@@ -100,7 +100,7 @@ impl Feed {
                 rows.push(row);
                 *total = total.and(1);
             }
-            // Those that were not read are of the section that most of them belong to.
+            // Unread tasks count for the section that most of them belong to.
             let (_, _, total) = &mut sections[wanted.section as usize];
             let all = u64::try_from(count).unwrap_or_default();
             *total = match (has_more, &query.search) {
@@ -111,7 +111,7 @@ impl Feed {
         }
         for mission in report.asking.iter().filter(|mission| query.finds(mission)) {
             let (_, rows, total) = &mut sections[Section::Person as usize];
-            // A first task that waits for a person by itself is there already.
+            // Its first task may be listed already, because it waits for a person itself.
             if rows.iter().all(|row| row.id != mission.id) {
                 rows.push(Row::of_mission(mission, report.now));
                 *total = total.and(1);
@@ -154,7 +154,7 @@ impl Feed {
         Ok((tasks, next.is_some()))
     }
 
-    /// How much processor time each live run has used since the last look, in percent of one processor.
+    /// Returns the CPU use of each live run since the last read, in percent of one processor.
     fn cpu(&mut self, report: &StatusReport) -> HashMap<RunId, u64> {
         let now = Instant::now();
         let mut percents = HashMap::new();
@@ -164,7 +164,7 @@ impl Feed {
             let run = worker.run.run;
             if let Some((before, at)) = self.before.get(&run) {
                 let past = u64::try_from(now.duration_since(*at).as_micros()).unwrap_or(u64::MAX);
-                // Processes that have ended take their time with them.
+                // The CPU time of ended processes is lost.
                 let used = usage.cpu_us.saturating_sub(*before);
                 percents.extend(used.saturating_mul(100).checked_div(past).map(|percent| (run, percent)));
             }
@@ -175,7 +175,7 @@ impl Feed {
     }
 }
 
-/// One question for tasks.
+/// A request for tasks.
 struct SectionQuery {
     section: Section,
     statuses: &'static [TaskStatus],
@@ -186,9 +186,9 @@ const fn query(section: Section, statuses: &'static [TaskStatus], sort: Sort) ->
     SectionQuery { section, statuses, sort }
 }
 
-/// What is asked for, in this order.
+/// Requests, in this order.
 const QUERIES: [SectionQuery; 7] = [
-    // The latest first: what a person was asked just now comes before what was left for later.
+    // Latest first: recent questions come before those that were left for later.
     query(Section::Person, &[TaskStatus::Blocked, TaskStatus::Triage], Sort::Updated),
     query(Section::Running, &[TaskStatus::Running], Sort::Priority),
     query(Section::Review, &[TaskStatus::Review], Sort::Updated),
@@ -202,7 +202,7 @@ fn worker_of<'a>(report: &'a StatusReport, task: &TaskId) -> Option<&'a WorkerLi
     report.workers.iter().find(|worker| worker.run.board == report.board && worker.run.task == *task)
 }
 
-/// Waits for events of the board, and says when there are some.
+/// Waits for events of the board, and announces them.
 async fn listen(client: Arc<Client>, news: Arc<Notify>) {
     let mut events = Events { since: kernel::EventId(i64::MAX), limit: 1, ..Events::default() };
     loop {
@@ -211,7 +211,7 @@ async fn listen(client: Arc<Client>, news: Arc<Notify>) {
                 if events.wait > 0 && !page.events.is_empty() {
                     news.notify_one();
                 }
-                // Only that something has happened matters, not what.
+                // Only the fact that something happened matters.
                 events = Events { since: page.last_event, wait: WAIT_SECONDS, limit: 1, ..Events::default() };
             }
             Err(_) => tokio::time::sleep(PAUSE).await,

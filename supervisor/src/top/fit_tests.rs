@@ -1,4 +1,4 @@
-//! What is left out where a screen is narrow, and how long a notice stands.
+//! Tests of narrow screens and of the duration of notices.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::tests::{group, model, picture, press, row, text};
 
 const TITLE: &str = "Port the parser to the new grammar";
 
-/// The line of the worker, and the heading above it.
+/// Returns the line of the worker, and the heading above it.
 fn running(width: u16) -> (String, String) {
     let shown = text(&model(), width, 24);
     let line = |with: &str| shown.lines().find(|line| line.contains(with)).unwrap_or_default().to_owned();
@@ -68,7 +68,7 @@ fn a_notice_stands_for_some_seconds_and_a_refusal_for_longer() {
         assert!(!text(&model, 80, 24).contains(told));
         assert_eq!(model.notice_ends(), None, "nothing is waited for");
     }
-    // A key ends it at once, and a later one has its own time.
+    // A key ends it at once, and a later one has its own duration.
     let mut model = model();
     model.update(Message::Acted(Ok("first".to_owned())));
     press(&mut model, "j");

@@ -1,4 +1,4 @@
-//! What the keys do.
+//! Actions of the keys.
 
 use kernel::Question;
 
@@ -8,13 +8,13 @@ use super::peek::Peek;
 use super::picture::Kind;
 use crate::terminal::full_screen::Key;
 
-/// How far a page goes. The screen may be of any height; a page of a list is never more.
+/// Number of rows of a page key.
 const PAGE: usize = 15;
-/// The longest line that a person types here; longer texts go to the command line.
+/// Limit on a typed line, in characters; longer texts are for the command line.
 const LONGEST: usize = 2000;
 
 impl Model {
-    /// Takes a key.
+    /// Handles a key.
     pub(super) fn press(&mut self, key: Key) -> Vec<Order> {
         match key {
             Key::Control('c') => return vec![Order::Quit],
@@ -33,7 +33,7 @@ impl Model {
         }
     }
 
-    /// Takes text that was pasted: into the line that is typed, else nowhere.
+    /// Handles pasted text: adds it to the line being typed, if any.
     pub(super) fn paste(&mut self, text: &str) {
         if let Mode::Prompt(prompt) = &mut self.mode {
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -73,13 +73,13 @@ impl Model {
         self.more().into_iter().collect()
     }
 
-    /// The first row of the next section, or of the first one.
+    /// Returns the first row of the next section; of the first section at the end.
     fn next_section(&self) -> usize {
         let here = self.row().map(|row| row.kind.section());
         self.rows().position(|row| Some(row.kind.section()) > here).unwrap_or_default()
     }
 
-    /// Shows all tasks again, where some are left out.
+    /// Removes the search, or else the tenant filter.
     fn everything(&mut self) -> Vec<Order> {
         if self.query.search.is_some() {
             return vec![self.read(self.query.searching(None))];
@@ -90,7 +90,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Does something with the task with the mark.
+    /// Acts on the selected task.
     fn act(&mut self, key: Key) -> Vec<Order> {
         let Some(row) = self.row() else { return Vec::new() };
         let (kind, priority, question) = (row.kind, row.priority, row.question.clone());
@@ -172,7 +172,7 @@ impl Model {
         };
         let Answering { target, question, .. } = answering;
         match question.choices.get(taken) {
-            // In its words: another question that came up meanwhile is not answered by a number.
+            // As text and not as a number: another question may have replaced this one.
             Some(choice) => {
                 vec![Order::Act(Act::Answer { task: target.task, answer: choice.clone() })]
             }
@@ -237,7 +237,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Takes a whole line. One that says nothing leaves its task alone.
+    /// Handles a complete line. An empty one changes nothing.
     fn typed(&mut self, prompt: Prompt) -> Vec<Order> {
         let Prompt { purpose, text } = prompt;
         let text = text.trim().to_owned();

@@ -1,4 +1,4 @@
-//! What the parts of `top` say to each other: keys and news come in, orders go out.
+//! Messages between the parts of `top`: keys and news come in, orders go out.
 
 use std::time::Duration;
 
@@ -8,30 +8,28 @@ use super::picture::{Picture, Section};
 use crate::lanes::Format;
 use crate::terminal::full_screen::Key;
 
-/// What has happened.
 #[derive(Debug)]
 pub(super) enum Message {
     Key(Key),
-    /// Text that was pasted: nothing of it is a command.
+    /// Pasted text, which contains no commands.
     Pasted(String),
-    /// The terminal has another size, or has to be drawn anew.
+    /// The terminal was resized, or must be redrawn.
     Resized,
     /// The board was read.
     Picture(Box<Picture>),
-    /// The board could not be read, and why.
+    /// The board could not be read, for this reason.
     Lost(String),
-    /// A piece of the log that is looked at.
+    /// A piece of the displayed log.
     Logged(Piece),
-    /// What else is known of a task that a dialog is about.
+    /// Further facts for a dialog about a task.
     Facts {
         task: TaskId,
         facts: Vec<String>,
     },
-    /// What became of an act, in words.
+    /// Result of an act, as text.
     Acted(Result<String, String>),
-    /// How long `top` has been running.
+    /// Time since the start of `top`.
     Time(Duration),
-    /// The terminal is gone.
     Gone,
 }
 
@@ -39,35 +37,33 @@ pub(super) enum Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) task: TaskId,
-    /// The run; none where the task has had none.
+    /// The run; none if the task has had none.
     pub(super) run: Option<RunId>,
-    /// The form of its agent's output.
+    /// Format of its agent's output.
     pub(super) format: Option<Format>,
     pub(super) text: String,
-    /// Whether nothing more comes of this run.
+    /// True if this run writes no more.
     pub(super) ended: bool,
 }
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Quit,
-    /// Stop, as a shell's job does.
+    /// Stop, like a job of a shell.
     Suspend,
-    /// Draw everything anew.
     Redraw,
     /// Read another part of the board.
     Read(Query),
     /// Follow the log of a task.
     Follow(TaskId),
-    /// Follow no log any more.
+    /// Stop following a log.
     Unfollow,
-    /// Find out what a dialog about a task should show.
+    /// Collect facts for a dialog about a task.
     Find(TaskId),
     Act(Act),
 }
 
-/// A verb about one task.
+/// A verb on one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Answer {
@@ -91,53 +87,53 @@ pub(super) enum Act {
     Cancel {
         task: TaskId,
     },
-    /// Its priority becomes this.
+    /// Set the priority.
     Prioritize {
         task: TaskId,
         priority: i64,
     },
 }
 
-/// Which part of the board is read.
+/// Part of the board to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query {
     pub(super) tenant: Option<Tenant>,
     pub(super) search: Option<String>,
-    /// The pages of each section that are read beyond the first one.
+    /// Number of further pages to read of each section.
     more_pages: [u32; Section::ALL.len()],
 }
 
-/// How many tasks of a section are read at once.
+/// Number of tasks per page of a section.
 const PAGE: u32 = 50;
-/// The most tasks of a section that are read: beyond that a person searches.
+/// Limit on the tasks read of a section; a person searches for others.
 const MOST: u32 = 500;
 
 impl Query {
-    /// Returns how many tasks of a section are read.
+    /// Returns the number of tasks to read of a section.
     pub(super) fn limit(&self, section: Section) -> u32 {
         PAGE * (1 + self.more_pages[section as usize])
     }
 
-    /// Adds a page of a section. Returns whether there was room for one.
+    /// Adds a page of a section. Returns false at the limit.
     pub(super) fn add_page(&mut self, section: Section) -> bool {
         let has_room = self.limit(section) < MOST;
         self.more_pages[section as usize] += u32::from(has_room);
         has_room
     }
 
-    /// Returns whether the question of a mission is of what is searched for.
+    /// True if the question of a mission matches the search.
     pub(super) fn finds(&self, mission: &AskingMission) -> bool {
         let AskingMission { id, title, .. } = mission;
         let finds = |text: &String| format!("{id} {title}").to_lowercase().contains(&text.to_lowercase());
         self.search.as_ref().is_none_or(finds)
     }
 
-    /// The same of a tenant, from the first page on.
+    /// Returns the query for a tenant, from the first page on.
     pub(super) fn of_tenant(&self, tenant: Option<Tenant>) -> Self {
         Query { tenant, search: self.search.clone(), ..Query::default() }
     }
 
-    /// The same with a text that is searched for, from the first page on.
+    /// Returns the query for a search text, from the first page on.
     pub(super) fn searching(&self, search: Option<String>) -> Self {
         Query { tenant: self.tenant.clone(), search, ..Query::default() }
     }

@@ -1,7 +1,8 @@
-//! `top`: the board on a whole terminal, kept up to date, with keys for what a person does every day.
+//! `top`: shows the board full-screen, keeps it up to date, and has keys for daily actions.
 //!
-//! It is a client of the API and has no rule of its own. Keys and news are messages; [`model::Model`] takes them and gives orders; what
-//! it knows is drawn by [`view`], which knows no terminal. Both are pure. Around them [`feed`] reads the board and [`acts`] sends verbs.
+//! It is a client of the API without rules of its own. Keys and news are messages; [`model::Model`] handles them and
+//! returns orders. [`view`] draws the model into a buffer. Both do no input or output. Around them, [`feed`] reads the
+//! board and [`acts`] sends verbs.
 
 mod acts;
 mod feed;
@@ -36,7 +37,7 @@ use crate::output::Output;
 use crate::terminal::full_screen::{self, FullScreen, Input};
 use crate::terminal::signals::{Signalled, Signals};
 
-/// How many messages wait to be drawn: a person does not type faster, and who has more to say waits.
+/// Capacity of the message queue. A person types slower, and other senders wait.
 const MESSAGES: usize = 64;
 
 /// Show the board full-screen, and act on it with keys
@@ -73,7 +74,7 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     let client = Arc::new(client);
     let query = Query::default().of_tenant(top.tenant).searching(top.search);
     let mut feed = Feed::new(Arc::clone(&client));
-    // What cannot be read at all is refused before the screen is taken.
+    // A board that cannot be read is reported before the screen is taken over.
     let picture = feed.read(&query).await?;
     let look = if output.screen().is_coloured() { Look::Coloured } else { Look::Plain };
     let (messages, inbox) = mpsc::channel(MESSAGES);
@@ -88,7 +89,7 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     Show { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
 }
 
-/// Waits until a time since the beginning; without one, without an end.
+/// Waits until a time since the start; forever without one.
 async fn sleep_until(began: Instant, at: Option<Duration>) {
     match at {
         Some(at) => tokio::time::sleep_until(began + at).await,
@@ -105,7 +106,7 @@ fn received(input: Input) -> Message {
     }
 }
 
-/// What is on the screen, and all that is needed to carry out an order.
+/// The screen, and all that is needed to carry out orders.
 struct Show {
     client: Arc<Client>,
     model: Model,
@@ -113,12 +114,12 @@ struct Show {
     screen: FullScreen,
     messages: mpsc::Sender<Message>,
     asked: watch::Sender<Query>,
-    /// What reads the log that is looked at.
+    /// Task that follows the displayed log.
     following: Option<AbortHandle>,
 }
 
 impl Show {
-    /// Draws, and takes what happens, until a person or a signal ends it. Returns the exit code.
+    /// Draws, and handles messages until a person or a signal ends it. Returns the exit code.
     async fn until_quit(
         mut self,
         mut inbox: mpsc::Receiver<Message>,
@@ -129,8 +130,8 @@ impl Show {
             self.take(Message::Time(began.elapsed()))?;
             let (model, look) = (&self.model, self.look);
             self.screen.draw(|area, buffer| view::draw(model, look, area, buffer))?;
-            // Cancel-safe: a message that is not taken stays in the channel, a signal is noted until it is asked for, and the end of a notice
-            // is waited for anew.
+            // Cancel-safe: an unread message stays in the channel, a signal is kept until it is read, and the wait for
+            // the end of a notice starts again.
             tokio::select! {
                 () = sleep_until(began, self.model.notice_ends()) => {}
                 message = inbox.recv() => {
@@ -139,7 +140,7 @@ impl Show {
                     if self.take(message)? {
                         return Ok(0);
                     }
-                    // What has come meanwhile is drawn together.
+                    // Messages that have arrived meanwhile are drawn together.
                     while let Ok(message) = inbox.try_recv() {
                         if self.take(message)? {
                             return Ok(0);
@@ -155,7 +156,7 @@ impl Show {
         }
     }
 
-    /// Takes a message and carries out what follows from it. Returns whether that is the end.
+    /// Handles a message, and carries out its orders. Returns true at the end.
     fn take(&mut self, message: Message) -> Result<bool, Failure> {
         for order in self.model.update(message) {
             let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
@@ -163,7 +164,7 @@ impl Show {
                 Order::Quit => return Ok(true),
                 Order::Suspend => self.screen.suspend()?,
                 Order::Redraw => self.screen.resume()?,
-                // The feed is gone only together with this.
+                // The feed lives as long as this.
                 Order::Read(query) => drop(self.asked.send(query)),
                 Order::Follow(task) => {
                     let follows = tokio::spawn(async move { acts::follow(&client, task, messages).await });

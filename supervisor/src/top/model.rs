@@ -1,4 +1,4 @@
-//! What `top` knows: the last picture of the board, which task is chosen, and what a person is doing with it.
+//! State of `top`: the last picture of the board, the selected task, and the mode of the keys.
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use super::message::{Order, Query};
 use super::peek::Peek;
 use super::picture::{Kind, Picture, Row, Section};
 
-/// How near the end of the rows that were read the next ones are asked for.
+/// Distance from the end of the read rows at which the next ones are requested.
 const NEAR_THE_END: usize = 5;
 
-/// What the keys are about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Mode {
     #[default]
@@ -24,47 +23,47 @@ pub(super) enum Mode {
     Prompt(Prompt),
 }
 
-/// The task that a dialog is about: it stays the same, however the list moves.
+/// Task of a dialog, which stays the same when the list moves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Target {
     pub(super) task: TaskId,
     pub(super) title: String,
 }
 
-/// A question that a person answers.
+/// A question being answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answering {
     pub(super) target: Target,
     pub(super) question: Question,
-    /// The entry with the mark.
+    /// Index of the selected entry.
     pub(super) at: usize,
 }
 
 impl Answering {
-    /// How many entries there are to choose from.
+    /// Returns the number of entries.
     pub(super) fn entries(&self) -> usize {
         self.question.choices.len() + usize::from(self.question.free_text)
     }
 }
 
-/// What is approved, or not.
+/// An approval in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Approving {
     pub(super) target: Target,
     pub(super) of: Approved,
-    /// What else is known of it.
+    /// Further facts about it.
     pub(super) facts: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Approved {
-    /// Work that is done.
+    /// Completed work of a task.
     Work,
-    /// A task before it starts.
+    /// Start of a task that requires approval.
     Start,
 }
 
-/// A line of text that a person types.
+/// A line of text being typed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Prompt {
     pub(super) purpose: Purpose,
@@ -80,7 +79,7 @@ pub(super) enum Purpose {
     Denial(Target),
 }
 
-/// What was said last.
+/// Last notice to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     Done(String),
@@ -88,7 +87,7 @@ pub(super) enum Notice {
 }
 
 impl Notice {
-    /// How long it is shown: a refusal says more, and has to be read.
+    /// Returns its duration. A refusal is longer, and needs more time.
     fn lasts(&self) -> Duration {
         match self {
             Notice::Done(_) => Duration::from_secs(6),
@@ -97,86 +96,87 @@ impl Notice {
     }
 }
 
-/// All that is shown.
+/// State of the display.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) picture: Option<Picture>,
-    /// Why the picture is an old one, where it is.
+    /// Reason why the picture is outdated, if it is.
     pub(super) lost: Option<String>,
     pub(super) query: Query,
     pub(super) mode: Mode,
     notice: Option<(Notice, Duration)>,
-    /// The time since `top` began, as it was given last.
+    /// Time since the start of `top`, as last received.
     now: Duration,
     chosen: Option<Chosen>,
 }
 
-/// The row with the mark.
+/// The selected row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chosen {
     task: TaskId,
     section: Section,
-    /// Where it is in its section.
+    /// Index in its section.
     at: usize,
 }
 
 impl Chosen {
-    /// Whether it is this row. The first task of a mission that asks is there twice: where it stands, and with the question.
+    /// Returns true for the selected row. The first task of an asking mission appears twice: in its own section, and
+    /// with the question.
     fn is(&self, row: &Row) -> bool {
         row.id == self.task && row.kind.section() == self.section
     }
 }
 
 impl Model {
-    /// Nothing yet, of a part of a board.
+    /// Makes an empty state for a part of a board.
     pub(super) fn of(query: Query) -> Self {
         Model { query, ..Model::default() }
     }
 
-    /// Shows a notice from now on, in the place of the one before.
+    /// Shows a notice from now on, in place of the last one.
     pub(super) fn say(&mut self, notice: Notice) {
         let until = self.now + notice.lasts();
         self.notice = Some((notice, until));
     }
 
-    /// Shows no notice any more.
+    /// Removes the notice.
     pub(super) fn hush(&mut self) {
         self.notice = None;
     }
 
-    /// What was said last, as long as it is shown.
+    /// Returns the present notice.
     pub(super) fn notice(&self) -> Option<&Notice> {
         self.notice.as_ref().map(|(notice, _)| notice)
     }
 
-    /// When the notice is shown no more, in time since `top` began.
+    /// Returns the end of the notice, in time since the start.
     pub(super) fn notice_ends(&self) -> Option<Duration> {
         self.notice.as_ref().map(|(_, until)| *until)
     }
 
-    /// Takes the time.
+    /// Updates the time.
     pub(super) fn pass_to(&mut self, now: Duration) {
         self.now = now;
         self.notice.take_if(|(_, until)| *until <= now);
     }
 
-    /// All rows, in the order in which they are shown.
+    /// Returns all rows, in display order.
     pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.picture.iter().flat_map(|picture| &picture.groups).flat_map(|group| &group.rows)
     }
 
-    /// The row with the mark.
+    /// Returns the selected row.
     pub(super) fn row(&self) -> Option<&Row> {
         let chosen = self.chosen.as_ref()?;
         self.rows().find(|row| chosen.is(row))
     }
 
-    /// Returns whether a row has the mark.
+    /// True for the selected row.
     pub(super) fn has_mark(&self, row: &Row) -> bool {
         self.chosen.as_ref().is_some_and(|chosen| chosen.is(row))
     }
 
-    /// Takes a new picture. The mark stays on its task as long as that stays in its section; else it stays where it was.
+    /// Shows a new picture. The selection follows its task within its section; otherwise it stays at its position.
     pub(super) fn look_at(&mut self, picture: Picture) {
         self.lost = None;
         self.picture = Some(picture);
@@ -190,7 +190,7 @@ impl Model {
         self.choose(before + chosen.at.min(beside.saturating_sub(1)));
     }
 
-    /// Puts the mark on a row, or on the last one.
+    /// Selects a row, or the last one.
     pub(super) fn choose(&mut self, at: usize) {
         let last = self.rows().count().saturating_sub(1);
         let at = at.min(last);
@@ -201,12 +201,12 @@ impl Model {
         });
     }
 
-    /// Which row has the mark, counted over all sections.
+    /// Returns the index of the selected row over all sections.
     pub(super) fn at(&self) -> usize {
         self.chosen.as_ref().and_then(|chosen| self.rows().position(|row| chosen.is(row))).unwrap_or_default()
     }
 
-    /// Asks for the next page of the section with the mark, where the mark is near the end of what was read.
+    /// Requests the next page of the selected section if the selection is near its end.
     pub(super) fn more(&mut self) -> Option<Order> {
         let section = self.chosen.as_ref()?.section;
         let group = self.picture.as_ref()?.groups.iter().find(|group| group.section == section)?;
@@ -215,14 +215,14 @@ impl Model {
             .then(|| Order::Read(self.query.clone()))
     }
 
-    /// Chooses another part of the board, from its beginning on.
+    /// Changes to another part of the board, from its beginning.
     pub(super) fn read(&mut self, query: Query) -> Order {
         self.query = query;
         self.chosen = None;
         Order::Read(self.query.clone())
     }
 
-    /// The keys that do something with the row with the mark, and what they do.
+    /// Returns the keys that apply to the selected row, with their meaning.
     pub(super) fn offers(&self) -> Vec<(&'static str, &'static str)> {
         let own: &[(&str, &str)] = match self.row().map(|row| row.kind) {
             Some(Kind::Question) => &[("a", "answer"), ("c", "cancel")],

@@ -1,4 +1,4 @@
-//! The log of one task while it is looked at: the lines that were read, and which of them are shown.
+//! Log of a task on the screen: its lines, and the visible part.
 
 use std::collections::VecDeque;
 
@@ -7,32 +7,32 @@ use kernel::{RunId, TaskId};
 use super::message::Piece;
 use crate::terminal::{Ink, without_styles};
 
-/// The most lines that are kept; older ones are in `supervisor logs`.
+/// Limit on the lines kept; `supervisor logs` has older ones.
 const KEPT: usize = 2000;
-/// A line of an agent that is longer is taken in pieces.
+/// Limit on an agent's line in bytes; a longer one is split.
 const LINE_BYTES: usize = 4 << 20;
-/// More of a line is not kept.
+/// Limit on the characters kept of a line.
 const SHOWN_CHARACTERS: usize = 4000;
 
-/// A line of text with its ink.
+/// A line of text with its colour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) ink: Option<Ink>,
     pub(super) text: String,
 }
 
-/// The log of a task on the screen.
+/// Log of a task on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peek {
     pub(super) task: TaskId,
     pub(super) title: String,
     run: Option<RunId>,
     lines: VecDeque<Said>,
-    /// A line whose end has not come.
+    /// Incomplete last line.
     begun: String,
-    /// How many lines from the end the last one on the screen is.
+    /// Number of lines below the visible part.
     back: usize,
-    /// Whether anything was read of it.
+    /// True once anything was read.
     is_read: bool,
 }
 
@@ -42,28 +42,28 @@ impl Peek {
         Peek { task, title, run: None, lines, begun, back: 0, is_read: false }
     }
 
-    /// Whether new lines are shown as they come.
+    /// True if new lines are shown as they arrive.
     pub(super) fn follows(&self) -> bool {
         self.back == 0
     }
 
-    /// Moves towards the beginning; new lines do not move the text then.
+    /// Scrolls towards the beginning. New lines then do not move the text.
     pub(super) fn up(&mut self, lines: usize) {
         self.back = self.back.saturating_add(lines).min(self.lines.len().saturating_sub(1));
     }
 
-    /// Moves towards the end.
+    /// Scrolls towards the end.
     pub(super) fn down(&mut self, lines: usize) {
         self.back = self.back.saturating_sub(lines);
     }
 
-    /// The lines above the place that is looked at, the nearest first, and those below it.
+    /// Returns the lines above the bottom of the visible part, nearest first, and the lines below it.
     pub(super) fn around(&self) -> (impl Iterator<Item = &Said>, impl Iterator<Item = &Said>) {
         let end = self.lines.len() - self.back.min(self.lines.len());
         (self.lines.range(..end).rev(), self.lines.range(end..))
     }
 
-    /// Says where it is: the run, and how many lines are below.
+    /// Describes the position: the run, and the number of lines below.
     pub(super) fn place(&self) -> String {
         let run = self.run.map(|run| format!("run {run}"));
         let below = (self.back > 0).then(|| format!("{} below", kernel::Counted(self.back as u64, "line")));
@@ -71,7 +71,7 @@ impl Peek {
         place.join(", ")
     }
 
-    /// What is shown in the place of lines where there are none.
+    /// Returns the text shown without any line.
     pub(super) fn emptiness(&self) -> &'static str {
         match (self.is_read, self.run) {
             (false, _) => "reading …",
@@ -80,7 +80,7 @@ impl Peek {
         }
     }
 
-    /// Takes a piece of the log.
+    /// Adds a piece of the log.
     pub(super) fn take(&mut self, piece: &Piece) {
         self.is_read = true;
         if piece.run != self.run {

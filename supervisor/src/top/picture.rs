@@ -1,4 +1,4 @@
-//! What was read of a board: its tasks in sections, the live workers, and how the daemon is.
+//! Picture of a board: its tasks in sections, the live workers, and the daemon's state.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::diagnosis::why;
 use crate::terminal::Ink;
 use crate::verbs::{WorkerLine, amounts, status_ink};
 
-/// More of a text is not kept: it is shown in a part of a screen.
+/// Limit on the characters kept of a text, more than a part of the screen can show.
 const LONGEST: usize = 4000;
 
-/// A group of tasks, in the order in which they are shown.
+/// Section of tasks, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     Person,
@@ -47,7 +47,7 @@ impl Section {
     }
 }
 
-/// What a task is here, those that a person should see first before the others.
+/// Kind of a task. Kinds that a person should see first come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Question,
@@ -82,7 +82,8 @@ impl Kind {
         }
     }
 
-    /// What the board says that it waits for. A reason alone is a question as well: `answer` takes words for it.
+    /// Returns the kind of a blocked task, by its reason. A plain reason is a question too, which `answer` accepts text
+    /// for.
     fn of_blocked(task: &Task) -> Self {
         let asks_in_words = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
         match task.why.as_ref().map(|why| why.code) {
@@ -126,17 +127,17 @@ impl Kind {
     }
 }
 
-/// What a live worker uses.
+/// Resource use of a live worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Load {
-    /// Percent of one processor since the last look; none after the first one.
+    /// Percent of one processor since the last read; none after the first read.
     pub(super) cpu: Option<u64>,
     pub(super) memory_bytes: Option<u64>,
-    /// What its agent was given and has made.
+    /// Tokens of its agent, input and output.
     pub(super) tokens: Option<u64>,
 }
 
-/// A task. Its texts are those of its authors: only what draws them makes them printable.
+/// A task. Its texts are not yet made printable; only the view does that.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) id: TaskId,
@@ -147,18 +148,18 @@ pub(super) struct Row {
     pub(super) tenant: Option<String>,
     pub(super) priority: i64,
     pub(super) title: String,
-    /// Why it waits, what it asks, or what holds it up.
+    /// Reason for waiting, question, or problem.
     pub(super) says: String,
-    /// Since when it is as it is; of a running task since when it runs.
+    /// Time in its present state; for a running task since its start.
     pub(super) age: Duration,
     pub(super) load: Load,
     pub(super) question: Option<Question>,
-    /// What else there is to know, with the name of each.
+    /// Further facts, with names.
     pub(super) details: Vec<(&'static str, String)>,
 }
 
 impl Row {
-    /// A task as it is shown, with its live worker.
+    /// Makes the row of a task, with its live worker.
     pub(super) fn of(task: &Task, worker: Option<&WorkerLine>, cpu: Option<u64>, now: Timestamp) -> Self {
         let kind = Kind::of(task);
         let (word, ink) = match worker.filter(|_| kind == Kind::Running) {
@@ -204,7 +205,7 @@ impl Row {
 }
 
 impl Row {
-    /// The question of a mission at a limit. It stands for the first task of the mission.
+    /// Makes the row of a mission's question at a limit. It is listed under the mission's first task.
     pub(super) fn of_mission(mission: &AskingMission, now: Timestamp) -> Self {
         let AskingMission { id, title, tenant, assignee, priority, question, since } = mission;
         Row {
@@ -225,7 +226,7 @@ impl Row {
     }
 }
 
-/// What a person is asked. A task that is blocked with a reason alone asks that.
+/// Returns the question of a task. For a task that is blocked with a reason only, that is the question.
 fn asked_of(task: &Task, kind: Kind) -> Option<Question> {
     let in_words = || Question {
         text: task.block_reason.clone().unwrap_or_else(|| task.title.clone()),
@@ -255,12 +256,12 @@ fn details(task: &Task, worker: Option<&WorkerLine>) -> Vec<(&'static str, Strin
     found.into_iter().filter_map(|(name, text)| Some((name, start_of(&text?)))).collect()
 }
 
-/// As much of a text as a screen could show.
+/// Returns as much of a text as a screen could show.
 fn start_of(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// The tasks of a section that were read, and how many there are.
+/// Tasks of a section that were read, and the number of all.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     pub(super) section: Section,
@@ -269,7 +270,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// How many tasks were not read; none where all were.
+    /// Returns the number of unread tasks; none if all were read.
     pub(super) fn left_out(&self) -> Option<Total> {
         let read = u64::try_from(self.rows.len()).unwrap_or(u64::MAX);
         match self.total {
@@ -279,16 +280,16 @@ impl Group {
     }
 }
 
-/// How many tasks there are.
+/// Number of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Total {
     Exactly(u64),
-    /// More than these: nobody has counted those that a search finds.
+    /// More than this number, because search results are not counted.
     MoreThan(u64),
 }
 
 impl Total {
-    /// With more tasks.
+    /// Adds more tasks.
     pub(super) fn and(self, more: u64) -> Self {
         match self {
             Total::Exactly(count) => Total::Exactly(count + more),
@@ -296,7 +297,7 @@ impl Total {
         }
     }
 
-    /// With more tasks that nobody has counted.
+    /// Adds an unknown number of tasks.
     pub(super) fn or_more(self) -> Self {
         match self {
             Total::Exactly(count) | Total::MoreThan(count) => Total::MoreThan(count),
@@ -304,25 +305,24 @@ impl Total {
     }
 }
 
-/// The daemon, as far as it is shown.
+/// Displayed facts about the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DaemonFacts {
     pub(super) version: String,
     pub(super) uptime: Duration,
     pub(super) taken: usize,
     pub(super) slots: usize,
-    /// Why nothing is started, where nothing is.
+    /// Reason why nothing is started, during a pause.
     pub(super) paused: Option<String>,
 }
 
-/// A look at the board.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub(super) board: String,
-    /// None where the board was read without one.
+    /// None if the board was read without a daemon.
     pub(super) daemon: Option<DaemonFacts>,
-    /// What keeps the daemon from its work.
+    /// Problems of the daemon.
     pub(super) troubles: Vec<String>,
-    /// Those that have tasks, in their order.
+    /// Sections with tasks, in order.
     pub(super) groups: Vec<Group>,
 }

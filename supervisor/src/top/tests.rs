@@ -1,4 +1,4 @@
-//! What a person sees and what the keys do, without a terminal and without a board.
+//! Tests of the display and the keys, without a terminal and a board.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::view::{self, Look};
 use crate::terminal::Ink;
 use crate::terminal::full_screen::Key;
 
-/// What drives a terminal, reorders its text or hides in it.
+/// Text that controls a terminal, reorders its text or hides in it.
 const HOSTILE: &str = "a\x1b[2Jb\u{202e}c\u{2066}d\x07e\u{9b}f\u{200b}g\r\nh\ti";
 
 fn id(number: u32) -> TaskId {
@@ -105,7 +105,7 @@ fn screen(model: &Model, look: Look, width: u16, height: u16) -> TestBackend {
     terminal.backend().clone()
 }
 
-/// The lines of a screen, without the space behind them.
+/// Returns the lines of a screen, without trailing spaces.
 pub(super) fn text(model: &Model, width: u16, height: u16) -> String {
     let screen = screen(model, Look::Plain, width, height).to_string();
     let lines = screen.lines().map(|line| line.trim_matches('"').trim_end());
@@ -126,7 +126,7 @@ fn logged(text: &str) -> Message {
     Message::Logged(Piece { task, run, format: None, text: text.to_owned(), ended: false })
 }
 
-/// A model in each mode, with hostile text wherever text of others is shown.
+/// Returns a model in each mode, with hostile text in place of all text of others.
 fn every_mode() -> Vec<Model> {
     let mut hostile = picture();
     for row in hostile.groups.iter_mut().flat_map(|group| &mut group.rows) {

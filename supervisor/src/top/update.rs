@@ -1,10 +1,10 @@
-//! How news change what is shown.
+//! Updates of the model by messages.
 
 use super::message::{Message, Order};
 use super::model::{Mode, Model, Notice};
 
 impl Model {
-    /// Takes a message, and says what is to be done.
+    /// Handles a message, and returns the resulting orders.
     pub(super) fn update(&mut self, message: Message) -> Vec<Order> {
         match message {
             Message::Key(key) => return self.press(key),

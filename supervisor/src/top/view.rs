@@ -1,4 +1,4 @@
-//! How a model looks on a screen of any size. It draws into a buffer and knows no terminal.
+//! Draws a model on a screen of any size, into a buffer.
 
 mod list;
 mod panels;
@@ -16,13 +16,13 @@ use super::model::{Mode, Model, Notice, Prompt, Purpose};
 use super::picture::{Picture, Section, Total};
 use crate::terminal::{Ink, cut, wrap};
 
-/// From this width on the task with the mark is described beside the list.
+/// Width from which on the selected task is described beside the list.
 const WIDE: u16 = 150;
-/// How many lines a text about the daemon takes at most.
+/// Limit on the lines of a text about the daemon.
 const LINES: usize = 3;
 const LOST: &str = " connection lost, trying again ";
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let banner = banner(model, look, usize::from(area.width));
     let rows = [
@@ -61,7 +61,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// The two lines at the top: the daemon and the board, and how many tasks there are.
+/// Returns the two top lines: the daemon and the board, and the numbers of tasks.
 fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
     let Some(picture) = &model.picture else { return [Line::default(), Line::default()] };
     let mut head = Pieces::of(look);
@@ -117,7 +117,8 @@ fn number(total: Total) -> String {
     }
 }
 
-/// What is wrong, and why nothing is started, where there is something to say. A text goes on in the next lines, at most `LINES`.
+/// Returns the lines about problems and about a pause, if any. Each text may continue on further lines, at most
+/// `LINES`.
 fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
     let mut line = Pieces::of(look);
     if let Some(why) = &model.lost {
@@ -142,7 +143,7 @@ fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
     troubles.into_iter().chain(paused).flat_map(labelled).collect()
 }
 
-/// A line that has begun with `taken` characters, with a text that goes on below itself.
+/// Appends a text to a line of `taken` characters; further lines are indented below it.
 fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) -> Vec<Line<'static>> {
     let room = width.saturating_sub(taken).max(20);
     let mut parts = wrap(&shown(text), room);
@@ -160,7 +161,7 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) 
     [first.line()].into_iter().chain(rest).collect()
 }
 
-/// What was said last.
+/// Returns the line of the last notice.
 fn said(model: &Model, look: Look) -> Line<'static> {
     let mut line = Pieces::of(look);
     match model.notice() {
@@ -174,7 +175,7 @@ fn said(model: &Model, look: Look) -> Line<'static> {
     line.line()
 }
 
-/// The keys that have a meaning now.
+/// Returns the line of the keys that apply now.
 fn offered(model: &Model, look: Look) -> Line<'static> {
     let offers = match &model.mode {
         Mode::Browse => model.offers(),

@@ -1,4 +1,4 @@
-//! The list of tasks: a heading for each section, a line for each task.
+//! List of tasks: a heading for each section, a line for each task.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::time::duration::in_column;
 use crate::top::model::Model;
 use crate::top::picture::{Group, Load, Row, Section, Total};
 
-/// The columns that every line has: the id and the state.
+/// Widths of the columns that every line has: id and state.
 const ID: usize = 10;
 const WORD: usize = 9;
-/// From this width on there is room for the tenants and the priorities of tasks.
+/// Width from which on tenants and priorities fit.
 const ROOM_FOR_MORE: usize = 100;
-/// What a title keeps: columns go before it gets shorter.
+/// Least width of a title; columns are dropped before it gets shorter.
 const TITLE: usize = 20;
 
-/// A column that is there where there is room for it.
+/// A column that may be dropped on a narrow screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Who,
@@ -37,7 +37,7 @@ enum Column {
 }
 
 impl Column {
-    /// Its name in the heading of a section, and its width.
+    /// Returns its heading and its width.
     fn head(self) -> (&'static str, usize) {
         match self {
             Column::Who | Column::Tenant => ("", 10),
@@ -56,7 +56,7 @@ impl Column {
         }
     }
 
-    /// What it shows of a task.
+    /// Returns its text for a task.
     fn shows(self, row: &Row) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let Load { cpu, memory_bytes, tokens } = row.load;
@@ -74,7 +74,7 @@ impl Column {
     }
 }
 
-/// A priority, cut to the width of its column: there it is only compared with others.
+/// Formats a priority, cut to its column's width: here it is only compared with others.
 fn priority(of: i64) -> String {
     match of {
         1_000.. => "999+".to_owned(),
@@ -83,15 +83,15 @@ fn priority(of: i64) -> String {
     }
 }
 
-/// Which columns there are, in their order.
+/// Columns in use, in order.
 struct Columns {
     width: usize,
     shown: Vec<Column>,
 }
 
 impl Columns {
-    /// Those that a screen of this width has. The first to go is what says least about the moment: tokens, memory, processor time; then who
-    /// works, and since when. All lines have the same ones.
+    /// Returns the columns that fit a width, the same for all lines. Tokens are dropped first, then memory and CPU use,
+    /// then assignee and time.
     fn fitting(width: usize, more: &[Column]) -> Self {
         let is_there = |column: &Column| match column {
             Column::Tenant | Column::Priority => width >= ROOM_FOR_MORE && more.contains(column),
@@ -115,18 +115,18 @@ impl Columns {
         columns
     }
 
-    /// Those that the lines of a section have.
+    /// Returns the columns of a section.
     fn of(&self, section: Section) -> impl Iterator<Item = Column> {
         self.shown.iter().copied().filter(move |column| column.is_of(section))
     }
 
-    /// How much stands in front of the text: the mark, the id, the state, and the columns.
+    /// Returns the width in front of the title: mark, id, state and columns.
     fn front(&self, section: Section) -> usize {
         2 + ID + 1 + WORD + 1 + self.of(section).map(|column| column.head().1 + 1).sum::<usize>()
     }
 }
 
-/// What stands in a line.
+/// Content of a line.
 enum Item<'a> {
     Gap,
     Heading(&'a Group),
@@ -134,7 +134,7 @@ enum Item<'a> {
     LeftOut(Total),
 }
 
-/// Draws as many lines as fit, the one with the mark among them.
+/// Draws as many lines as fit, with the selected one among them.
 pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let Some(picture) = &model.picture else { return };
     let mut items = Vec::new();
@@ -156,7 +156,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let is_chosen = |item: &Item<'_>| matches!(item, Item::Task(row) if model.has_mark(row));
     let height = usize::from(area.height);
     let mark = items.iter().position(is_chosen).unwrap_or_default();
-    // The mark stays in the middle, except near the ends.
+    // The selection stays in the middle, except near the ends.
     let first = mark.saturating_sub(height / 2).min(items.len().saturating_sub(height));
     for (item, row) in items.iter().skip(first).zip(area.rows()) {
         let line = match item {
@@ -226,7 +226,7 @@ fn task_line(row: &Row, columns: &Columns, look: Look, is_chosen: bool) -> Line<
     line.line()
 }
 
-/// The title, and why the task waits as far as there is room.
+/// Adds the title, and the reason to wait as far as it fits.
 fn texts(line: &mut Pieces, row: &Row, room: usize) {
     let (title, says) = (shown(&row.title), shown(&row.says));
     let least = (room * 2 / 5).max(TITLE);
@@ -239,14 +239,14 @@ fn texts(line: &mut Pieces, row: &Row, room: usize) {
     }
 }
 
-/// A text in a column, cut and filled up.
+/// Cuts a text to a column's width, and pads it.
 fn padded(text: &str, width: usize) -> String {
     let text = cut(&shown(text), width);
     let rest = width.saturating_sub(text.width());
     format!("{text}{:rest$}", "")
 }
 
-/// A number in four characters or so.
+/// Formats a number in about four characters.
 fn thousands(count: u64) -> String {
     match count {
         0..1000 => count.to_string(),
@@ -257,7 +257,7 @@ fn thousands(count: u64) -> String {
     }
 }
 
-/// A time in its two greatest units, or in one where two are too long for the column.
+/// Formats a time in its two largest units, or in one if two exceed the column.
 fn age(time: Duration) -> String {
     let whole = in_column(time);
     if whole.len() <= Column::Since.head().1 {

@@ -1,4 +1,4 @@
-//! What lies over the list: dialogs and the help.
+//! Dialogs and the help, drawn over the list.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use crate::terminal::Ink;
 use crate::top::model::{Answering, Approved, Approving, Prompt, Purpose, Target};
 use crate::top::peek::Said;
 
-/// The widest that a dialog is.
+/// Greatest width of a dialog.
 const WIDEST: u16 = 100;
 const KEYS: [(&str, &str); 13] = [
     ("j k arrows", "move; g and G go to the ends, Tab to the next group"),
@@ -27,14 +27,13 @@ const KEYS: [(&str, &str); 13] = [
     ("Ctrl-Z", "stop; `fg` continues"),
     ("q Ctrl-C", "quit"),
 ];
-/// What the columns show.
 const COLUMNS: [(&str, &str); 3] = [
     ("SINCE", "how long the task runs, or is in its state"),
     ("CPU MEM", "of all processes of a run; 100% is one processor"),
     ("TOKENS", "what the agent of a run was given and has made"),
 ];
 
-/// Draws a box in the middle of an area, as high as its text is.
+/// Draws a box in the middle of an area, as high as its text.
 fn dialog(title: &str, text: &[Said], look: Look, area: Rect, buffer: &mut Buffer) {
     let width = area.width.min(WIDEST);
     let mut line = Pieces::of(look);
@@ -48,7 +47,7 @@ fn dialog(title: &str, text: &[Said], look: Look, area: Rect, buffer: &mut Buffe
     Clear.render(place, buffer);
     let inner = frame.inner(place);
     frame.render(place, buffer);
-    // The end is what has to be read: it has the keys.
+    // If it does not fit, the beginning is cut: the end has the keys.
     let left_out = lines.len().saturating_sub(usize::from(inner.height));
     for (line, row) in lines.into_iter().skip(left_out).zip(inner.rows()) {
         line.render(row, buffer);
@@ -67,7 +66,7 @@ fn keys(text: &str) -> Said {
     Said { ink: Some(Ink::Bold), text: text.to_owned() }
 }
 
-/// A text of several lines.
+/// Splits a text into lines.
 fn lines(text: &str) -> impl Iterator<Item = Said> + '_ {
     text.lines().map(plain)
 }

@@ -1,11 +1,12 @@
-//! Pieces of text on their way to the screen. All text passes here: what a terminal would obey, reorder or hide is shown as an escape.
+//! Styled pieces of text. All text passes through here: characters that control a terminal, reorder or hide text are
+//! shown as escapes.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::terminal::{Ink, printable};
 
-/// Whether to colour.
+/// Use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::top) enum Look {
     Coloured,
@@ -29,7 +30,7 @@ impl Look {
     }
 }
 
-/// A text in one line that a terminal shows as it is.
+/// Makes a text printable on one line.
 pub(super) fn shown(text: &str) -> String {
     let line = text.split(['\n', '\r', '\t']).collect::<Vec<_>>().join(" ");
     printable(&line)
@@ -52,12 +53,12 @@ impl Pieces {
         self.spans.push(Span::raw(shown(text)));
     }
 
-    /// Adds a text in an ink.
+    /// Adds a text in a colour.
     pub(super) fn ink(&mut self, ink: Ink, text: &str) {
         self.spans.push(Span::styled(shown(text), self.look.style(ink)));
     }
 
-    /// Adds a text that stands out.
+    /// Adds a highlighted text.
     pub(super) fn alarm(&mut self, text: &str) {
         let style = self.look.style(Ink::Yellow).add_modifier(Modifier::REVERSED);
         self.spans.push(Span::styled(shown(text), style));

@@ -1,4 +1,4 @@
-//! Text that fills an area: the log of a task, and all about the task with the mark.
+//! Full-area texts: the log of a task, and the details of the selected task.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use crate::terminal::{Ink, wrap};
 use crate::top::peek::{Peek, Said};
 use crate::top::picture::Row;
 
-/// A line without a style.
+/// Makes a line without a style.
 pub(super) fn plain(text: &str) -> Said {
     Said { ink: None, text: text.to_owned() }
 }
@@ -19,7 +19,7 @@ fn inked(ink: Ink, text: String) -> Said {
     Said { ink: Some(ink), text }
 }
 
-/// The lines of a text, broken between words so that each fits a width. What is indented goes on at its indent.
+/// Breaks a text between words into lines of a width. Indented text continues at its indent.
 pub(super) fn broken(said: &Said, width: usize, look: Look) -> Vec<Line<'static>> {
     let text = shown(&said.text);
     let rest = text.trim_start_matches(' ');
@@ -36,7 +36,7 @@ pub(super) fn broken(said: &Said, width: usize, look: Look) -> Vec<Line<'static>
     wrap(rest, width.saturating_sub(indent).max(1)).into_iter().map(line).collect()
 }
 
-/// Draws the log of a task: its end, or the place that a person has gone up to.
+/// Draws the log of a task: its end, or the part scrolled to.
 pub(super) fn peek(peek: &Peek, look: Look, area: Rect, buffer: &mut Buffer) {
     let mut title = Pieces::of(look);
     title.ink(Ink::Bold, &format!(" {}", peek.task));
@@ -56,7 +56,8 @@ pub(super) fn peek(peek: &Peek, look: Look, area: Rect, buffer: &mut Buffer) {
     fill(lines, inner, buffer);
 }
 
-/// The lines of a log: those above the place that is looked at, and where these do not fill the area, those below it.
+/// Returns the visible lines of a log: those above the bottom of the visible part, and further ones below if space is
+/// left.
 fn log_lines(peek: &Peek, look: Look, area: Rect) -> Vec<Line<'static>> {
     let (height, width) = (usize::from(area.height), usize::from(area.width));
     let (above, below) = peek.around();
@@ -78,7 +79,7 @@ fn log_lines(peek: &Peek, look: Look, area: Rect) -> Vec<Line<'static>> {
     found
 }
 
-/// Draws all about the task with the mark.
+/// Draws the details of the selected task.
 pub(super) fn details(row: Option<&Row>, look: Look, area: Rect, buffer: &mut Buffer) {
     let frame = Block::new().borders(Borders::LEFT).padding(Padding::horizontal(1));
     let inner = frame.inner(area);
