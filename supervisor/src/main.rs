@@ -1,4 +1,4 @@
-//! The `supervisor` binary: a run's own processes are handed over before anything else happens.
+//! The `supervisor` binary. Hands the internal processes of runs to their rooms before the command line is parsed.
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
