@@ -2,7 +2,7 @@
 //! resulting files are kept for the assignee, and each run gets a copy.
 //!
 //! The command is confined like a run of the assignee: under its policy, with the hosts of its lane, without secrets
-//! and brokers. It has no access to a board. A root has at most one login in progress.
+//! and brokers. The command has no access to a board. A root has at most one login in progress.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `supervisor __turn_end [FORM]`: hook that agent programs call when their model ends a turn. A turn that ends without
 //! a verdict goes on, with a reminder to report.
 //!
-//! The hook runs inside the run, confined like its program. It lets the turn end in any unexpected situation, and if
-//! the program already goes on because of a hook. It also does so after [`REMINDERS`] in a run, so that no run becomes
+//! The hook runs inside the run, confined like its program. The turn ends in any unexpected situation, and if the
+//! program already goes on because of a hook. The same holds after [`REMINDERS`] in a run, so that no run becomes
 //! endless.
 
 use std::ffi::OsString;

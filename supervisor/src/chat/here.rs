@@ -57,8 +57,8 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
         [path] => {
             permit(asker, May::Mutate, "here")?;
             let path = chosen(&asker.chat.directories, path)?;
-            // Refuses a directory that no task could use, as the creation of a task does again. It must also exist
-            // already.
+            // Refuses a directory that no task could use, as the creation of a task does again. The directory must also
+            // exist already.
             let (looked, found) = (path.clone(), path.display().to_string());
             let is_directory = move || looked.symlink_metadata().is_ok_and(|kind| kind.is_dir());
             if !crate::api::blocking("the directory was not looked at", is_directory).await? {
@@ -82,8 +82,8 @@ pub(super) async fn place(asker: &Asker<'_>) -> Result<Option<String>, Failure> 
     }
 }
 
-/// Resolves a sender's directory: an absolute path, or one relative to the first directory of the file. It must lie
-/// beneath a directory of the file.
+/// Resolves a sender's directory: an absolute path, or one relative to the first directory of the file. The result must
+/// lie beneath a directory of the file.
 fn chosen(directories: &[PathBuf], said: &str) -> Result<PathBuf, Failure> {
     let first = directories.first().ok_or_else(|| {
         Failure::new(Code::NotPermitted, "this chat has no directories")

@@ -7,7 +7,7 @@
 //!   signals ─┘
 //! ```
 //!
-//! It has two rooms: `owner` names `run`, but not the other way round (`tests/house.rs`). `simulation` tests both:
+//! Its two rooms: `owner` names `run`, but not the other way round (`tests/house.rs`). `simulation` tests both:
 //!
 //! ```text
 //!   owner   the owner loop, and the rules by which it decides

@@ -1,4 +1,4 @@
-//! Listener of the dashboard. It is open from the first link on, while a link is valid or a session lives.
+//! Listener of the dashboard, open from the first link on, while a link is valid or a session lives.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;

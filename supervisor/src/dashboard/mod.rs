@@ -1,5 +1,5 @@
-//! The dashboard: serves the page to browsers, and passes their requests to the API. It is a client of the API without
-//! rules of its own.
+//! The dashboard: serves the page to browsers, and passes their requests to the API. The room is a client of the API
+//! without rules of its own.
 //!
 //! ```text
 //! browser ─▶ listener (limits) ─▶ desk ─┬─ /open, /session, /assets/…  pages, sign_in

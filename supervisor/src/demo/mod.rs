@@ -1,7 +1,7 @@
 //! `demo`: shows the supervisor at work on real input, with real processes, in a temporary root.
 //!
-//! It uses a daemon of its own, a private clone of a repository, a pipeline and a fleet. Each claim is a named check
-//! with its expectation and its evidence. The exit code is 0 only if all checks pass.
+//! The demo uses a daemon of its own, a private clone of a repository, a pipeline and a fleet. Each claim is a named
+//! check with its expectation and its evidence. The exit code is 0 only if all checks pass.
 
 mod board;
 mod fleet;

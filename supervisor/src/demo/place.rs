@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// Longest base directory that leaves space for the root's name and its sockets within the 107 bytes of a socket path.
 const LONGEST_BASE: usize = 50;
 
-/// Directory of one demo or lane trial. It is removed at the end, or when this is dropped.
+/// Directory of one demo or lane trial, removed at the end or when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: TempDir,

@@ -28,7 +28,7 @@ impl Seen {
         // The handle comes first, then the comparison, so that the pid cannot be reused in between.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if self.lives() {
-            // It may have ended by itself meanwhile.
+            // An error means that the process has ended by itself meanwhile.
             pidfd_send_signal(handle, Signal::KILL).ok();
         }
     }

@@ -137,7 +137,7 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
     }
 }
 
-/// Returns a hint for a board that cannot be repaired. It does not suggest the repair again.
+/// Returns a hint for a board that cannot be repaired, without suggesting the repair again.
 fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
     match error {
         // The problem is not in the rows.

@@ -80,7 +80,8 @@ fn is_denied<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::FORBIDDEN && answer.headers().contains_key(DENIED)
 }
 
-/// Makes the error for a service that the run may not reach. It is neither a login error nor an outage of the service.
+/// Makes the error for a service that the run may not reach. The error is neither about the login nor an outage of the
+/// service.
 fn denied(order: &Order, why: &str) -> Failure {
     let url = &order.url;
     Failure::failed(format!("the sandbox of this run lets no request through to the service at {url}"))

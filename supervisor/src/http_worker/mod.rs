@@ -1,9 +1,9 @@
 //! `supervisor __request`: worker of the lane `http`. Posts its task to a service, and reports the response to the
 //! board.
 //!
-//! It runs confined, like every worker. The response is hostile: it is written to the log as it arrives, a limited part
-//! of it is kept, and the verdict goes through a verb of this run, with the checks of every worker. The lane reads any
-//! other result from the exit code.
+//! The process runs confined, like every worker. The response is hostile: it is written to the log as it arrives, a
+//! limited part of it is kept, and the verdict goes through a verb of this run, with the checks of every worker. The
+//! lane reads any other result from the exit code.
 
 mod a2a;
 mod answer;

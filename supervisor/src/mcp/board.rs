@@ -14,8 +14,8 @@ use crate::verbs::{Offered, Tools};
 pub(super) enum Board {
     /// From a process of the caller. A repeated call keeps its request id, and so runs once.
     Client(Arc<Client>),
-    /// From a script of the run. It has the same rights, but this process reads no file for it, because the script has
-    /// less access than its agent.
+    /// From a script of the run. A script has the same rights, but this process reads no file for it, because a script
+    /// has less access than its agent.
     Script(Arc<Client>),
     /// From a request to the daemon.
     Ask(Box<Ask>),

@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A request. It has no `Debug`, because its address and headers may have secrets.
+/// A request, without `Debug` because its address and headers may have secrets.
 pub(super) struct Post {
     method: Method,
     /// Address; the part after the host may be secret.

@@ -1,5 +1,5 @@
-//! Database of the program's conversations. It outlives the run if its lane keeps a directory for it, and contains the
-//! usage.
+//! Database of the program's conversations, which contains the usage. The database outlives the run if its lane keeps a
+//! directory for it.
 
 use std::io;
 use std::os::unix::fs::symlink;

@@ -6,10 +6,10 @@
 //!   └──complete, comment, …───┘  of this run, with its token
 //! ```
 //!
-//! It runs confined, as the worker's user, and starts the program. The program's database is read only here. Each
-//! change becomes the corresponding verb, with the types and checks of every worker, while the program works and once
-//! more after its end. A refusal is written back into the task's comments, where the model reads it, and listed at the
-//! end.
+//! The process runs confined, as the worker's user, and starts the program. The program's database is read only here.
+//! Each change becomes the corresponding verb, with the types and checks of every worker, while the program works and
+//! once more after its end. A refusal is written back into the task's comments, where the model reads it, and listed at
+//! the end.
 
 mod carry;
 mod conversations;

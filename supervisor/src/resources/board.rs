@@ -158,7 +158,7 @@ async fn these(ask: &Ask<()>, ids: Vec<TaskId>, latest_event_id: EventId) -> Res
         let (mut tasks, mut cut) = (Vec::new(), Vec::new());
         for id in &ids {
             match view.task_for(id, &actor) {
-                // One after the other, so that only one whole body is in memory at a time.
+                // Read one after the other, so that only one whole body is in memory at a time.
                 Ok(mut task) => {
                     cut.push(shortened(&mut task));
                     tasks.push(task);

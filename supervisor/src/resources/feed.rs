@@ -20,7 +20,7 @@ const PIECE: u32 = 200;
 const PIECE_BYTES: usize = 64 << 10;
 /// Pause after a piece, so that a burst of commits needs one read.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longest life of a stream; its client opens another one from its cursor. It is shorter for a user of a tenant,
+/// Longest life of a stream; its client opens another one from its cursor. The limit is shorter for a user of a tenant,
 /// because membership is checked at each request.
 const LONGEST: Duration = Duration::from_hours(1);
 const LONGEST_OF_MEMBER: Duration = Duration::from_mins(10);

@@ -1,5 +1,5 @@
-//! `GET /api/v1/openapi.json`: the part of the API that the caller may use, as an `OpenAPI` 3.1 document. It is made
-//! from the registry of verbs, which has the schemas of requests, and from the catalog of resources.
+//! `GET /api/v1/openapi.json`: the part of the API that the caller may use, as an `OpenAPI` 3.1 document. The document
+//! is made from the registry of verbs, which has the schemas of requests, and from the catalog of resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 

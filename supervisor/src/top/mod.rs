@@ -1,6 +1,6 @@
 //! `top`: shows the board full-screen, keeps it up to date, and has keys for daily actions.
 //!
-//! It is a client of the API without rules of its own. Keys and news are messages; [`model::Model`] handles them and
+//! `top` is a client of the API without rules of its own. Keys and news are messages; [`model::Model`] handles them and
 //! returns orders. [`view`] draws the model into a buffer. Both do no input or output. Around them, [`feed`] reads the
 //! board and [`acts`] sends verbs.
 

@@ -205,7 +205,7 @@ impl Row {
 }
 
 impl Row {
-    /// Makes the row of a mission's question at a limit. It is listed under the mission's first task.
+    /// Makes the row of a mission's question at a limit. The row stands for the mission's first task.
     pub(super) fn of_mission(mission: &AskingMission, now: Timestamp) -> Self {
         let AskingMission { id, title, tenant, assignee, priority, question, since } = mission;
         Row {

@@ -350,8 +350,8 @@ impl Backoff {
         self.pause.as_ref().map(|pause| pause.why.clone())
     }
 
-    /// Returns the wait of a tenant's tasks because several of its runs died immediately; none if a probe may start.
-    /// One probe suffices, so `is_tried` says that one has been admitted.
+    /// Returns the wait of a tenant's tasks because several of its runs died immediately; none if a probe may start. A
+    /// single probe suffices, so `is_tried` says that one has been admitted.
     pub(in crate::daemon) fn deaths(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         self.host.refusal(tenant, is_tried)
     }

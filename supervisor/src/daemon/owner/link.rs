@@ -32,15 +32,14 @@ pub(crate) struct OwnerLink {
     plugins: Calls,
 }
 
-/// Boards changed since the loop last took them. It has at most one entry per board, and adding one never blocks a
-/// writer.
+/// Boards changed since the loop last took them: at most one entry per board. Adding one never blocks a writer.
 #[derive(Debug, Default)]
 struct Changed {
     boards: Mutex<BTreeSet<BoardName>>,
     news: Notify,
 }
 
-/// Receiving end. When it is dropped, open requests get no reply.
+/// Receiving end. Open requests get no reply once this is dropped.
 #[derive(Debug)]
 pub(in crate::daemon) struct Inbox {
     events: mpsc::Receiver<Event>,

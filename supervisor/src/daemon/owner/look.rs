@@ -143,7 +143,7 @@ pub(in crate::daemon) fn read_board(
         routing::ask_router(&shared, &name);
         routing::ask_overseer(&shared, &name);
         let work = shared.service.board(&name).and_then(|board| {
-            // One transaction for all reads: to begin one costs as much as several reads.
+            // All reads share a transaction: to begin one costs as much as several reads.
             let read = board.readers().with(|view| {
                 // External leases come first, because the directories that they lock must count as taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;

@@ -61,7 +61,7 @@ pub(in crate::daemon) fn sharper_mode(before: Option<StopMode>) -> StopMode {
     }
 }
 
-/// A run that the daemon can neither end nor wait for. It is left as it is.
+/// A run that the daemon can neither end nor wait for, and leaves as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
     pub(crate) task: TaskId,

@@ -1,7 +1,7 @@
 //! Follows the output of a live run's agent: records its usage, and ends the run if its service refuses requests for
 //! too long. Delivers messages to it at the same time.
 //!
-//! The shim writes the file, in a directory that no worker reaches. When it has grown, it is read again from its
+//! The shim writes the file, in a directory that no worker reaches. A file that has grown is read again from its
 //! beginning: an agent writes little, and the pauses limit the cost.
 
 use std::convert::Infallible;

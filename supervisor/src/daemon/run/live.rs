@@ -28,8 +28,8 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// True if no action of a daemon ends the run. It keeps its claim and its directory and takes no slot, and a daemon
-    /// that stops leaves it to the next one.
+    /// True if no action of a daemon ends the run. Such a run keeps its claim and its directory and takes no slot, and
+    /// a daemon that stops leaves it to the next one.
     pub(crate) fn is_out_of_reach(self) -> bool {
         match self {
             Phase::Unkillable | Phase::Unknown => true,

@@ -1,5 +1,5 @@
 //! Watches for shims that do not end their run when it is due. A shim that was stopped by a signal ends no worker, and
-//! its run would never end. It is continued, and killed if that does not help.
+//! its run would never end. The daemon continues such a shim, and kills it if that does not help.
 //!
 //! A killed shim proves nothing. Its remains are ended, with proof, as after any other kill.
 
@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::key::TaskKey;
 use crate::host::watch::Watched;
 
-/// Time after the due KILL for which a shim is left alone. It needs milliseconds, on a loaded host seconds.
+/// Time after the due KILL for which a shim is left alone. A shim needs milliseconds, on a loaded host seconds.
 const MARGIN: Duration = Duration::from_secs(2);
 /// Interval between two looks at an overdue shim.
 const LOOK: Duration = Duration::from_secs(1);

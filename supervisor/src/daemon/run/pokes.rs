@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::host::socket_file;
 use crate::paths::Root;
 
-/// Notification from a shim. It is only a hint: the run directory holds the facts.
+/// Notification from a shim: only a hint, because the run directory holds the facts.
 #[derive(serde::Deserialize)]
 struct Poke {
     board: String,

@@ -63,7 +63,7 @@ pub(in crate::daemon) fn recover(
             && run.purpose != Purpose::Check
             && let Err(error) = context.host.doors.reopen((board.id(), run.id))
         {
-            // Its worker cannot reach the board until the next daemon. It works on, and its end is noticed.
+            // Its worker cannot reach the board until the next daemon. The worker goes on, and its end is noticed.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
         recovered.push(Recovered { run: run.clone(), live, needs, share });

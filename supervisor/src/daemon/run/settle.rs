@@ -155,7 +155,7 @@ fn of_another_version(run: &Run, version: u32) -> String {
     )
 }
 
-/// Judges a run with a copied directory. It belongs to another root, which alone may end it.
+/// Judges a run with a copied directory, which belongs to another root. Only that root may end it.
 fn of_a_copy(known: &Known) -> Proof {
     if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
         return ended(Ending::new(EndCause::LostReboot));

@@ -97,7 +97,7 @@ fn begun_at(record: &StartedRecord, clock: &impl Clock) -> Timestamp {
     clock.now().before(ago)
 }
 
-/// Records the start of a run's command, and shows it. It is news for the owner loop once in the life of the run.
+/// Records the start of a run's command, and shows it. The owner loop gets it as news once in the life of the run.
 pub(in crate::daemon) async fn tell_started(
     context: &Context,
     board: &BoardHandle,

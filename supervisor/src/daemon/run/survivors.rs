@@ -108,8 +108,8 @@ impl Mark {
         })
     }
 
-    /// Returns true if the process can belong to the run by its user. It decides if the mark may be in the unread part
-    /// of the environment.
+    /// Returns true if the process can belong to the run by its user. This decides when the mark may be in the unread
+    /// part of the environment.
     ///
     /// The real user counts. A run's processes keep it, also in a set-user-ID program, and it cannot be taken without
     /// that user's privilege. So no other user of the host can delay a run by a long environment, nor by giving one to

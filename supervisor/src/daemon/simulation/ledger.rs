@@ -23,7 +23,7 @@ pub(super) struct Speaker {
     pub(super) tenant: Option<Tenant>,
 }
 
-/// A comment whose reply was lost. It is sent again until a reply arrives.
+/// A comment whose reply was lost, and that is sent again until a reply arrives.
 #[derive(Clone, Debug)]
 pub(super) struct Unanswered {
     pub(super) task: TaskId,

@@ -92,8 +92,8 @@ impl Agent {
     }
 }
 
-/// Returns the agent's address in its card. It must be on the card's own host: the lane reaches no other, and its key
-/// is meant for that host only.
+/// Returns the agent's address in its card. The address must be on the card's own host: the lane reaches no other, and
+/// its key is meant for that host only.
 fn interface(card: &Value, url: &str) -> Result<String, Failure> {
     let fail = |why: String| Failure::failed(format!("the card at {url} {why}"));
     let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();

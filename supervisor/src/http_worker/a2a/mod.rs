@@ -1,8 +1,8 @@
 //! `supervisor __a2a`: worker of the lane `a2a`. Gives its task to an agent that speaks A2A 1.0, follows it there, and
 //! reports the result to the board.
 //!
-//! It runs confined, like every worker. The agent's responses are hostile: they are limited, and the verdict goes
-//! through a verb of this run, with the checks of every worker. A run that is ended cancels the agent's task. A
+//! The process runs confined, like every worker. The agent's responses are hostile: they are limited, and the verdict
+//! goes through a verb of this run, with the checks of every worker. A run that is ended cancels the agent's task. A
 //! question of the agent becomes one of this task; the answer goes to the same task of the agent, whose id is kept in
 //! the notes.
 

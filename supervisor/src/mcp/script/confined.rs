@@ -1,8 +1,8 @@
 //! `supervisor __script PARENT PYTHON SCRIPT`: executes the interpreter of a script, in a session and a Landlock domain
 //! of its own.
 //!
-//! Standard input is the socket of the tools. It moves to another descriptor, so that child processes of the script do
-//! not read it, and standard input becomes empty.
+//! Standard input is the socket of the tools. The socket moves to another descriptor, so that child processes of the
+//! script do not read it, and standard input becomes empty.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -8,7 +8,7 @@
 //!
 //! The script is a child of this process, so it is confined like the run, counts for the run, and ends with it. It
 //! neither has the run's token nor can read it: its only access to the board is the inherited socket, where [`calls`]
-//! decides. When the script is over, all its processes are ended. So scripts run one after the other, and all
+//! decides. All its processes are ended when the script is over. So scripts run one after the other, and all
 //! descendants of this process belong to one script.
 
 mod calls;

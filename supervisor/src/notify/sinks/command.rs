@@ -1,5 +1,5 @@
-//! Sink: a program of the operator. It gets the message as JSON on standard input, is confined by a policy, has a time
-//! limit, and little of its output is kept.
+//! Sink: a program of the operator. The program gets the message as JSON on standard input, is confined by a policy,
+//! has a time limit, and little of its output is kept.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Sink: the desktop, by `notify-send`, which uses the session's D-Bus. One kind of message does not justify a D-Bus
-//! client.
+//! Sink: the desktop, by `notify-send`, which uses the session's D-Bus. A D-Bus client of our own would be too much for
+//! one kind of message.
 
 use std::path::Path;
 use std::process::Stdio;

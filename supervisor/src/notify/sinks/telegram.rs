@@ -30,7 +30,7 @@ pub(super) async fn say(
     Ok(said["result"]["message_id"].as_i64().map(|id| id.to_string()))
 }
 
-/// Returns the address of a method of the bot. It contains the token.
+/// Returns the address of a method of the bot, with the token in it.
 pub(in crate::notify) fn address(
     wire: &Wire<'_>,
     method: &str,

@@ -202,7 +202,7 @@ impl HostBreakers {
 }
 
 impl Backoff {
-    /// Records the start of a task. It becomes the probe if its tenant's breaker is open.
+    /// Records the start of a task, which becomes the probe if its tenant's breaker is open.
     pub(in crate::daemon) fn try_host(&mut self, key: &TaskKey, tenant: Option<&Tenant>) {
         let breaker = self.host.of.get_mut(&tenant.cloned());
         let open = breaker.and_then(|breaker| breaker.open.as_mut()).filter(|open| open.wait.until.is_none());
