@@ -315,6 +315,7 @@ impl Client {
                 )
                 .hint(format!("{who}: kill -CONT {pid}; it may still carry out the request")));
             }
+            // A silent daemon may be busy: it has a last chance to respond at all before the request is given up.
             let left = within.saturating_sub(start.elapsed());
             if heard.elapsed() >= SILENCE && !left.is_zero() {
                 tokio::select! {

@@ -97,6 +97,7 @@ impl Login<'_> {
         let Some(command) = lane.login(&places.home, &places.tmp, &places.home) else { return Ok(()) };
         let shown = command.argv.join(" ");
         let run = root.login_run();
+        // A login that was killed may have left its run directory.
         remove_run(&run)?;
         let proxy = policy.has_proxy().then(|| run.join("keeper"));
         let namespace = detect_pid_namespace(&support).await.ok();

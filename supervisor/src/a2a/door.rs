@@ -201,6 +201,7 @@ async fn rpc(
         .unwrap_or_default()
         .trim()
         .to_owned();
+    // Read only now: an unauthenticated client's body is never buffered.
     let body = Limited::new(request.into_body(), BODY_BYTES).collect();
     let body = match tokio::time::timeout(BODY, body).await {
         Ok(Ok(body)) => body.to_bytes(),

@@ -96,13 +96,18 @@ async fn connection(
             session.number = Some(number);
         }
         match message["op"].as_u64() {
+            // Opcodes of the gateway (discord.com/developers, "Opcodes and Status Codes"). 0: an event.
             Some(0) => event(bridge, conversation, session, &message).await,
+            // 1: a request for a heartbeat.
             Some(1) => socket.send(&json!({ "op": 1, "d": session.number })).await?,
+            // 7: reconnect and resume.
             Some(7) => return Ok(Ended::Again),
+            // 9: the session is invalid, so nothing can be resumed.
             Some(9) => {
                 *session = Session::default();
                 return Err(Undelivered::later("the gateway does not know the session"));
             }
+            // 11: acknowledgement of a heartbeat.
             Some(11) => is_answered = true,
             Some(_) | None => {}
         }

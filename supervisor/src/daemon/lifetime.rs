@@ -113,6 +113,7 @@ pub(crate) async fn run(
     // Listens before it looks at the live runs, so that no report of a shim is missed.
     listen_to_shims(&context, &root, &served, &stop)?;
     let made = sockets::files(&root);
+    // Before the listeners serve: a request must find the live runs adopted.
     recover_all(&context, &boards, &mut dispatcher)?;
     workspace::sweep_leases(&root.leases())
         .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);

@@ -73,6 +73,7 @@ pub(super) async fn play(
     for place in places {
         fleet.push(enlist(board, place, &words.join(" "), None).await?);
     }
+    // Each worker waits at its gate, so that all are alive at one moment.
     let gated = fleet.len();
     let at_work = |task: &Task| task.worker_pid.is_some() && task.status == Status::Running;
     board
@@ -97,6 +98,7 @@ pub(super) async fn play(
         })
         .await?;
     let brood = survey(board, &fleet, &overruns, report, progress).await?;
+    // The live workers have been counted; now they may end.
     for member in &fleet {
         member.place.open_gate()?;
     }

@@ -109,6 +109,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     clean_up(server, &board, &root, &mut report).await;
     let marks: Vec<String> =
         played.pipeline.iter().flat_map(|pipeline| &pipeline.worktrees).map(ToString::to_string).collect();
+    // The daemon and all workers have ended, so the repository can be compared.
     repository::check(&source, played.after_clone.as_ref(), &marks, &mut report);
     put_away(place, demo.keep, &root, &played, &mut report);
     progress.finish();

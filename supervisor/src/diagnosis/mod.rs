@@ -99,6 +99,7 @@ pub(crate) async fn complete(
             WaitingCode::Survivors => Some(survivors(&task, why)),
             WaitingCode::Stuck => Some(stuck(&task, why)),
             WaitingCode::Environment => {
+                // A broken environment explains why the task is stranded, so that finding goes.
                 found.retain(|one| {
                     one.task_id.as_ref() != Some(&task.id) || !one.diagnostics.iter().all(is_stranded)
                 });

@@ -35,6 +35,7 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
     if open.is_empty() {
         return Ok(tasks);
     }
+    // The daemon is asked for capacity only; an assignee or policy that cannot run is found here.
     let cannot_run: BTreeMap<TaskId, CannotRun> = open
         .iter()
         .filter(|(task, _)| task.status != Status::Running)

@@ -142,6 +142,7 @@ async fn look(
                     found.wait_until(due);
                     continue;
                 }
+                // The cursor is stored only with an event; `seen` saves reading other events again.
                 let seen = seen.get(&line).copied().unwrap_or_default();
                 match next_event(&board, plugin, (cursor.event, seen)) {
                     Ok(Ok(event)) => {

@@ -69,6 +69,7 @@ impl Calls {
                 .filter(of_task)
                 .map(move |section| (plugin.clone(), section.clone()))
         });
+        // All sections are made at the same time; `at` keeps them in the order of the plugins.
         let titles: Vec<String> = wanted
             .enumerate()
             .map(|(at, (plugin, section))| {
@@ -88,6 +89,7 @@ impl Calls {
         let sections = titles.iter().zip(said);
         let mut all = String::new();
         for (title, text) in sections {
+            // None if the task of the section panicked.
             let text = text.unwrap_or_else(|| "(This section is missing: its plugin failed.)".to_owned());
             let text = text.trim();
             if text.is_empty() {

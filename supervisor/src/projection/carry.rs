@@ -88,6 +88,7 @@ impl<'a> Carrier<'a> {
         for card in created {
             self.create(card, &made, stage).await;
         }
+        // Links to new tasks were made together with them.
         for (parent, child) in linked.iter().filter(|link| !made.contains(link)) {
             let link = json!({ "parent_id": self.own_id(parent), "child_id": self.own_id(child) });
             let told = self.call::<Link>(link).await;

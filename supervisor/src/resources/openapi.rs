@@ -46,6 +46,7 @@ pub(super) fn document(verbs: &[Entry], exchanges: &[Messages]) -> Value {
             },
             None => None,
         };
+        // Shared resources have an operation under each prefix.
         for prefix in PREFIXES.iter().take(if resource.is_shared { 2 } else { 1 }) {
             let path = format!("{prefix}{}", resource.path);
             let operation = of_resource(resource, verb, &path, &mut schemas);

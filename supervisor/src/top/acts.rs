@@ -112,6 +112,7 @@ pub(super) async fn follow(client: &Client, task: TaskId, messages: mpsc::Sender
                 return;
             }
         }
+        // Further requests wait at the daemon for this run's output.
         log.offset = Some(logged.next_offset);
         (log.run, log.wait) = (run, WAIT_SECONDS);
         if run.is_some() && (has_more || !ended) {

@@ -86,6 +86,7 @@ impl Feed {
         let mut sections: Vec<(Section, Vec<Row>, Total)> =
             Section::ALL.map(|section| (section, Vec::new(), Total::Exactly(0))).into();
         for wanted in QUERIES {
+            // Empty sections need no request.
             let count: i64 = wanted.statuses.iter().filter_map(|status| report.counts.get(status)).sum();
             if count == 0 {
                 continue;

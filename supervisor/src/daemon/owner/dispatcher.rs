@@ -115,7 +115,7 @@ impl Dispatcher {
 
     /// Decides on an event. `now` is the real-time clock.
     pub(in crate::daemon) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
-        // `status` sends two requests, and counts once. Self-probes do not count.
+        // `status` sends two requests, and counts once. Requests of the watchdog do not count.
         self.wakeups += u64::from(!matches!(event, Event::Why(..) | Event::Room(..) | Event::Beat(_)));
         let mut actions = match event {
             Event::BoardChanged(board) => self.read(board).into_iter().collect(),
@@ -257,8 +257,10 @@ impl Dispatcher {
         }
         if probes {
             if !actions.is_empty() {
+                // The probe is on its way, so the next one waits for a moment.
                 self.backoff.probing(now);
             } else if self.boards.values().all(|state| !state.left) {
+                // No board has a task left that could be a probe, so nothing would end the pause.
                 self.backoff.rest();
             }
         }

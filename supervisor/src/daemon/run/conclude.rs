@@ -97,6 +97,7 @@ pub(super) async fn conclude(
     // that can be ended.
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
+        // Taken at each try: a reply of a host may have arrived since the last one.
         let answers = context.host.ways.answers((board.id(), run.id));
         let mut asked = Known { answers, ..known.clone() };
         let proof = tokio::task::spawn_blocking(move || (traces::prove(&mut asked), asked)).await;

@@ -147,6 +147,7 @@ fn left(
         }
     };
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
+    // The directory may have been replaced since, so its owner is compared before anything in it is read.
     let found = place::ground_of(&spec, &ground, cancel)?;
     if found.path != ground {
         return Err(gone(&format!("there is no {}", ground.display())));

@@ -49,6 +49,7 @@ pub(super) async fn finish(
     }
     let path = context.host.root.run_dir(board.name(), run.id);
     let records = Arc::new(Records::of(&mut Trouble::new(context, board, key, run), path.clone()).await);
+    // Sealed first: only a sealed tree is safe for the steps below.
     let mut taken = seal(context, key, run, &records).await;
     taken.join(Taken::lost(records.unsealed(run).into_iter().collect()));
     failpoint::pass("after-seal");
@@ -59,6 +60,7 @@ pub(super) async fn finish(
     context.host.ways.close((board.id(), run.id));
     keep_files(context, key, run, &records).await;
     clean_places(context, board, run.id, &records).await;
+    // Before the board is told: the next run of the task may start at once, and opens it again.
     close_workspace(context, board, key).await;
     failpoint::pass("before-finish");
     let (mut reported, mut pause) = (false, RETRY);

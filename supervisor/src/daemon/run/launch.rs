@@ -52,6 +52,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         .workspace
         .parse()
         .map_err(|e: workspace::SpecError| LaunchError::task(Stage::ReadWorkspace, e.to_string()))?;
+    // The user decides about all that follows: places are made for it, and jobs run as it.
     let identity = place::identity(&workspace, &order.task, order.own_uid, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
@@ -63,6 +64,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
     let terms =
         Terms { role, skills: &skills, purpose: order.run.purpose, workspace: &prepared.path, deadline };
+    // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
     let kept = kept(host, order, identity, &prepared.path)?;
     let resume =
         order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));
@@ -100,6 +102,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         ),
         (None, Err(_)) => None,
     };
+    // The socket is bound before the spec names it.
     let board = host.way(order, identity)?;
     let kept = kept.map(|kept| kept.dir);
     let own = std::iter::once(home).chain(kept.clone()).collect();
@@ -123,6 +126,7 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;
     failpoint::pass("after-run-dir");
     let lane = named_hosts(order);
+    // Written before the shim starts: the end of the run depends on it.
     let note = Note {
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),

@@ -69,6 +69,7 @@ async fn listen(
     let mut refused_since: Option<Instant> = None;
     loop {
         tokio::time::sleep(pause).await;
+        // The permit is dropped at the end of this block, before the board is written.
         let looked = {
             let Ok(_turn) = TURN.acquire().await else { continue };
             let (rules, dir) = (Arc::clone(&rules), Arc::clone(&dir));

@@ -46,9 +46,11 @@ pub(in crate::daemon) fn identity(
             ));
         }
     };
+    // A file system that does not respond blocks only the job process.
     let ground = ground_of(spec, path, cancel)
         .map_err(|failure| LaunchError::ground(STAGE, place.clone(), failure))?;
     let owner = ground.owner;
+    // No worker runs as root or in root's group, whoever made the task.
     if owner.uid == 0 || owner.gid == 0 {
         let error =
             with_hint(&format!("{} {}", ground.path.display(), of_root(owner)), Some(other_owner(path)));

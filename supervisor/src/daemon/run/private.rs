@@ -51,6 +51,7 @@ impl Private {
         for path in [&self.home, &self.tmp] {
             make_dir(path, 0o700).map_err(refused)?;
         }
+        // Each parent is given away as it is made, because the worker must be able to write beside the file.
         let make_parents = |path: &Path| {
             let mut made = self.home.clone();
             for part in path.parent().unwrap_or(Path::new("")).components() {
@@ -71,6 +72,7 @@ impl Private {
             give(&path, identity).map_err(|e| fail(&path, &e))?;
         }
         write_private(&self.prompt, prompt, 0o400).map_err(|e| fail(&self.prompt, &e))?;
+        // Given away last: until then no other user can reach the files.
         for path in [&self.prompt, &self.tmp, &self.home] {
             give(path, identity).map_err(|e| fail(path, &e))?;
         }

@@ -124,6 +124,7 @@ pub(super) fn fork(
     if begun.symlink_metadata().is_ok() {
         std::fs::remove_dir_all(&begun).map_err(|e| system(&e))?;
     }
+    // Copied under another name, so that a run finds the whole copy or none.
     make_dir(&begun, 0o700).map_err(refused)?;
     let before = from.run.workspace_path.as_deref().map(Path::new);
     let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));

@@ -58,6 +58,7 @@ fn look(
 ) -> Result<Presence, Failure> {
     let refused =
         |code, failure: JobFailure| Failure { hint: failure.hint, ..Failure::new(code, failure.message) };
+    // A job process looks first, because the file system may not respond.
     let ground = match ground_of(spec, path, &CancellationToken::new()) {
         Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
             return Err(refused(Code::TryAgain, failure));

@@ -116,6 +116,7 @@ impl Scripts {
         }
         let (client, turn, closing) =
             (Arc::clone(&self.client), Arc::clone(&self.turn), self.closing.clone());
+        // Spawned, so that the script is ended in order even if the caller is dropped.
         let script = tokio::spawn(async move {
             let _turn = turn.lock_owned().await;
             let limit = Duration::from_secs(seconds);
@@ -174,6 +175,7 @@ async fn execute(
         () = cancelled.cancelled() => End::Interrupted,
         () = closing.cancelled() => End::Interrupted,
     };
+    // The script ends before its calls: its end closes the socket, on which they wait.
     let (status, said) = script.finish(end).await;
     let tool_calls_made = calls.over().await;
     let duration = began.elapsed();

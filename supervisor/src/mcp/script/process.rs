@@ -88,6 +88,7 @@ impl Script {
         let python = python()?;
         let failed =
             |what: &str, e: &dyn std::error::Error| Failure::failed(format!("failed to {what}: {e}"));
+        // Orphaned descendants of the script become children of this process, which can then end them (prctl(2)).
         set_child_subreaper(Some(getpid()))
             .map_err(|e| failed("become the parent of what scripts leave", &e))?;
         let dir = tempfile::Builder::new().prefix("script-").tempdir();
