@@ -144,7 +144,7 @@ pub(crate) async fn run(
     };
     let outcome = tokio::select! {
         outcome = own((&context, &link), &mut dispatcher, roster, inbox, &mut notices) => outcome,
-        // The future is dropped when the loop has ended, and removes the socket files.
+        // Dropped when the loop has ended, so that removed socket files are not restored any more.
         never = sockets::keep(&root, made, open) => match never {},
         never = doors.keep() => match never {},
     };
