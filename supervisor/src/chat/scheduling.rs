@@ -9,7 +9,7 @@ use crate::automation::schedules::{ScheduleText, TaskText, TimesText};
 use crate::failure::Failure;
 use crate::verbs::{SaveSchedule, of_address};
 
-/// Arguments of `/schedules add`.
+/// What `/schedules add` takes.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "add",
