@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::message::{Listing, Named, Send, title};
 use super::reply::{self, Refusal};
 use super::senders::Sender;
-use super::state::State;
+use super::state::{State, state_of};
 use crate::api::{Call, Verb};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -60,7 +60,7 @@ impl Desk {
             "SubscribeToTask" | "tasks/resubscribe" => {
                 let id = read::<Named>(params)?.task()?;
                 let shown = self.shown(&id).await?;
-                if State::of(&shown.task).is_over() {
+                if state_of(&shown.task).is_over() {
                     return Err(Refusal::unsupported("the task is over: GetTask returns what came of it"));
                 }
                 Ok(Outcome::Stream(id))
@@ -152,7 +152,7 @@ impl Desk {
     /// Answers the question of a task, or adds a comment.
     async fn tell(&self, id: &TaskId, text: String) -> Result<(), Refusal> {
         let task = self.shown(id).await?.task;
-        let state = State::of(&task);
+        let state = state_of(&task);
         if state.is_over() {
             return Err(Refusal::unsupported("the task is over: begin another one"));
         }
@@ -167,7 +167,7 @@ impl Desk {
 
     async fn cancel(&self, named: Named) -> Result<Value, Refusal> {
         let id = named.task()?;
-        if State::of(&self.shown(&id).await?.task).is_over() {
+        if state_of(&self.shown(&id).await?.task).is_over() {
             return Err(Refusal::not_cancelable());
         }
         // Archiving also ends a run of the task.
@@ -183,7 +183,7 @@ impl Desk {
         let until = Instant::now() + WAIT;
         loop {
             let shown = self.shown(id).await?;
-            if will_do(State::of(&shown.task)) {
+            if will_do(state_of(&shown.task)) {
                 return Ok(shown);
             }
             match tokio::time::timeout_at(until, changes.changed()).await {
@@ -207,7 +207,7 @@ impl Desk {
         };
         let page = self.call(list).await?;
         let wanted =
-            |task: &&Task| listing.status.as_deref().is_none_or(|state| State::of(task).as_str() == state);
+            |task: &&Task| listing.status.as_deref().is_none_or(|state| state_of(task).as_str() == state);
         let (tasks, next) = page.split();
         let tasks: Vec<Value> = tasks.iter().filter(wanted).map(reply::brief).collect();
         Ok(json!({

@@ -3,7 +3,7 @@
 use kernel::{Outcome, Task, Timestamp};
 use serde_json::{Value, json};
 
-use super::state::State;
+use super::state::{State, state_of};
 use crate::a2a_wire::VERSION;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -114,7 +114,7 @@ fn said(task: &Task, number: &str, text: &str) -> Value {
 
 /// Returns the state of a task, with a message for its sender.
 pub(super) fn status(task: &Task) -> Value {
-    let state = State::of(task);
+    let state = state_of(task);
     let words = match state {
         State::InputRequired | State::AuthRequired => asked(task),
         // The actual reason is withheld, because it may name paths of the host.
@@ -137,7 +137,7 @@ fn asked(task: &Task) -> Option<String> {
 
 /// Returns the result of a task: its last summary, and the metadata of its last successful run.
 pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
-    if State::of(&shown.task) != State::Completed {
+    if state_of(&shown.task) != State::Completed {
         return Vec::new();
     }
     let mut parts = Vec::new();

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, LOOKS};
 use super::reply::{self, Refusal};
-use super::state::State;
+use super::state::state_of;
 
 /// Number of events buffered for a slow client. Changes in between become one.
 const BEHIND: usize = 4;
@@ -57,7 +57,7 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
     let mut changes = desk.board()?.changes();
     let mut shown = desk.shown(task).await?;
     say(json!({ "task": reply::task(&shown) })).await;
-    let mut state = State::of(&shown.task);
+    let mut state = state_of(&shown.task);
     let mut quiet = Instant::now();
     while !state.rests() {
         tokio::select! {
@@ -70,7 +70,7 @@ async fn follow(desk: &Desk, task: &TaskId, id: &Value, sender: &mpsc::Sender<By
             }
         }
         shown = desk.shown(task).await?;
-        let now = State::of(&shown.task);
+        let now = state_of(&shown.task);
         if now != state {
             state = now;
             for artifact in reply::artifacts(&shown) {
