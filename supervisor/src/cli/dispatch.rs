@@ -135,22 +135,6 @@ async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> 
     }
 }
 
-impl Dispatched {
-    /// Counts what an event of a pass tells.
-    fn count(&mut self, event: &Event) {
-        let tasks = match event.kind.parse() {
-            Ok(EventKind::Reclaimed) => return self.reclaimed += 1,
-            Ok(EventKind::Promoted) => return self.promoted += 1,
-            Ok(EventKind::Crashed) => &mut self.crashed,
-            Ok(EventKind::TimedOut) => &mut self.timed_out,
-            Ok(EventKind::Stalled) => &mut self.stale,
-            Ok(EventKind::GaveUp) => &mut self.auto_blocked,
-            Ok(_) | Err(_) => return,
-        };
-        tasks.extend(event.task_id.clone().filter(|task| !tasks.contains(task)));
-    }
-}
-
 async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, u8), Failure> {
     let before = newest(client).await?;
     if crate::environment::variable("RUST_LOG").is_some() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Clock as _, Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
+use kernel::{Clock as _, EventKind, Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +105,22 @@ pub(crate) struct Dispatched {
     pub(crate) auto_assigned_default: Vec<TaskId>,
     /// Ready tasks that wait, and what for.
     pub(crate) waiting: Vec<Waiting>,
+}
+
+impl Dispatched {
+    /// Adds an event of the pass to the counts.
+    pub(crate) fn count(&mut self, event: &kernel::Event) {
+        let tasks = match event.kind.parse() {
+            Ok(EventKind::Reclaimed) => return self.reclaimed += 1,
+            Ok(EventKind::Promoted) => return self.promoted += 1,
+            Ok(EventKind::Crashed) => &mut self.crashed,
+            Ok(EventKind::TimedOut) => &mut self.timed_out,
+            Ok(EventKind::Stalled) => &mut self.stale,
+            Ok(EventKind::GaveUp) => &mut self.auto_blocked,
+            Ok(_) | Err(_) => return,
+        };
+        tasks.extend(event.task_id.clone().filter(|task| !tasks.contains(task)));
+    }
 }
 
 impl Verb for Dispatch {
