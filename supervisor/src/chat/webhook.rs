@@ -30,7 +30,7 @@ const NAME: usize = 256;
 /// Longest wait for a reply.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Description of the path for the OpenAPI page.
+/// Description of the path for the `OpenAPI` page.
 pub(super) const MESSAGES: Messages = Messages {
     path: "/api/v1/chat/{name}",
     about: "What was said in the chat of a webhook, signed with the secret of its channel",

@@ -1,4 +1,4 @@
-//! Catalog of the API's resources for the OpenAPI page, each with the verb that decides its callers.
+//! Catalog of the API's resources for the `OpenAPI` page, each with the verb that decides its callers.
 
 use schemars::{JsonSchema, Schema, schema_for};
 
