@@ -1,4 +1,4 @@
-//! What the processes of a run have done so far, as the kernel counts it: it tells a silent worker that works from one that hangs.
+//! Progress of the processes of a run, as the kernel counts it: it separates a silent worker that works from a worker that hangs.
 //!
 //! A look reads a bounded number of files, and none that could keep the shim waiting: what a worker starts and hangs in is hostile. It proves
 //! nothing about life.
@@ -12,7 +12,7 @@ use procfs::process::Process;
 use crate::record;
 use crate::tree::{Member, Tree};
 
-/// How many processes and threads a look reads. A run that has more is at work.
+/// Limit on the processes and threads that a sample reads. A run with more counts as at work.
 const MOST: usize = 4096;
 /// Processor time that counts as progress: this part of the time between two looks. An agent that waits for its service uses up to a
 /// fiftieth (Codex 0.169), and a program that works more.
@@ -20,20 +20,20 @@ const CPU_PART: u32 = 20;
 /// Bytes a second, read and written in any way, that count as progress. An agent that waits moves up to 13 KB (Codex 0.169).
 const IO_PER_SECOND: u64 = 64 * 1024;
 
-/// What one look has found.
+/// A sample of the processes of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Activity {
-    /// Processor time of all, also of those that have ended, in microseconds.
+    /// Processor time of all processes, ended processes included, in microseconds.
     pub(crate) cpu_us: u64,
-    /// What those that live have read and written, in bytes: files, pipes and sockets.
+    /// Bytes that the live processes have read and written: files, pipes and sockets.
     pub(crate) io_bytes: u64,
-    /// Which processes live, as one number.
+    /// Digest of the set of live processes.
     pub(crate) processes: u64,
-    /// When the last heartbeat came, by a clock that anybody may set: another value is another heartbeat.
+    /// Time of the last heartbeat, by a clock that any user may set: a different value is a new heartbeat.
     pub(crate) heartbeat: Option<SystemTime>,
-    /// How long the host has slept since boot, in microseconds: nothing could make progress meanwhile.
+    /// Time that the host has slept since boot, in microseconds: nothing could make progress meanwhile.
     pub(crate) slept_us: u64,
-    /// Whether the worker may stand still without a fault: it is frozen, or has more processes than a look reads.
+    /// True if the worker may stand still without a fault: it is frozen, or has more processes than a sample reads.
     pub(crate) is_excused: bool,
 }
 
@@ -54,7 +54,7 @@ impl Activity {
         }
     }
 
-    /// Whether this look shows progress after an earlier one, that long ago.
+    /// Returns true if this sample shows progress since the sample taken `elapsed` earlier.
     pub(crate) fn is_progress(&self, before: &Activity, elapsed: Duration) -> bool {
         let cpu = Duration::from_micros(self.cpu_us.abs_diff(before.cpu_us));
         let bytes = self.io_bytes.abs_diff(before.io_bytes);
@@ -66,8 +66,8 @@ impl Activity {
     }
 }
 
-/// What a process has read and written. One in an uninterruptible wait is not asked: it may hold the lock that the file is read under
-/// (`exec_update_lock`), for as long as a file system hangs.
+/// Returns the bytes that a process has read and written. A process in an uninterruptible wait is skipped: it may hold the lock that
+/// the file is read under (`exec_update_lock`), for as long as a file system hangs.
 fn moved(member: &Member) -> Option<u64> {
     if member.state == 'D' {
         return None;

@@ -21,10 +21,10 @@ use crate::rundir::{FailedStart, RunDir, ShimSpec, Step};
 use crate::signals::Attention;
 use crate::tree::Tree;
 
-/// What says that the command was not executed: no shell uses it for a command that was.
+/// Exit code for a command that was not executed: no shell uses it for a command that was.
 pub const NOT_EXECUTED: u8 = 125;
 
-/// How long the command has to end by itself when it is asked to, in seconds.
+/// Grace period between the request to end and the kill, in seconds.
 const GRACE_SECONDS: i64 = 5;
 
 /// Runs `__attend <run dir>`.
@@ -103,7 +103,7 @@ fn failure(start: Start) -> Option<FailedStart> {
     }
 }
 
-/// What a wait came to.
+/// Outcome of a wait.
 enum Waited {
     Something,
     /// The command was asked to end, and has had its time.
@@ -128,8 +128,8 @@ fn wait(
     }
 }
 
-/// Starts `confine`, which has the standard streams of this process. There is one thread: nobody else can spawn while the report
-/// pipe is inheritable.
+/// Starts `confine`, which has the standard streams of this process. There is one thread: no other code can spawn while the report pipe
+/// is inheritable.
 fn spawn(run: &RunDir, spec: &ShimSpec) -> io::Result<(i32, PipeReader)> {
     // From inside a pid namespace this process has no number.
     let parent = if spec.surroundings.pid_namespace.is_some() { 0 } else { std::process::id() };

@@ -108,7 +108,7 @@ fn confine(
     channel: Option<(i32, i32)>,
 ) -> Result<Relay, FailedStart> {
     let failed = |error: ConfineError| error.described();
-    let ends = channel.map(own_ends).transpose().map_err(failed)?;
+    let ends = channel.map(|(letters, receipts)| own_ends(letters, receipts)).transpose().map_err(failed)?;
     let spec = RunDir::open(run).and_then(|run| run.spec()).map_err(ConfineError::Spec).map_err(failed)?;
     let RunSpec {
         argv,
@@ -159,7 +159,7 @@ fn confine(
     let mut worker = Command::new(command);
     worker.args(arguments).env_clear().envs(env).envs(secrets);
     let source = match (&conversation, ends) {
-        (Some(conversation), Some(ends)) => match Relay::start(&mut worker, (conversation, &cwd), ends) {
+        (Some(conversation), Some(ends)) => match Relay::start(&mut worker, conversation, &cwd, ends) {
             Ok(relay) => return Ok(relay),
             Err(source) => source,
         },
@@ -176,14 +176,14 @@ fn take_terminal() -> io::Result<()> {
     Ok(rustix::process::ioctl_tiocsctty(io::stdin())?)
 }
 
-/// Whether a command is a file of the run's own places: then no other run of the lane has it.
+/// Returns true if a command is a file of the run's own places: then no other run of the lane has it.
 fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
     let is_looked_up = command.components().count() == 1 && !command.is_absolute();
     let own = [&around.workspace, &around.home, &around.tmp];
     !is_looked_up && (!command.is_absolute() || own.into_iter().any(|place| command.starts_with(place)))
 }
 
-/// What the shim says to it.
+/// A message of the shim to `confine`.
 struct Arguments {
     run: PathBuf,
     report: i32,
@@ -205,14 +205,14 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, Con
     }
 }
 
-/// Which side of a pipe a descriptor is.
+/// The end of a pipe that a descriptor is.
 #[derive(Clone, Copy)]
 enum Side {
     Read,
     Write,
 }
 
-/// Opens the inherited descriptor anew, close-on-exec, and closes the one that the command would inherit.
+/// Opens the inherited descriptor anew, close-on-exec, and closes the inherited copy, so that the command does not get it.
 fn own(descriptor: i32, side: Side) -> Result<File, ConfineError> {
     let failed = |source| ConfineError::Descriptor(descriptor, source);
     let mut options = OpenOptions::new();
@@ -225,7 +225,7 @@ fn own(descriptor: i32, side: Side) -> Result<File, ConfineError> {
     Ok(opened)
 }
 
-fn own_ends((letters, receipts): (i32, i32)) -> Result<Ends, ConfineError> {
+fn own_ends(letters: i32, receipts: i32) -> Result<Ends, ConfineError> {
     Ok(Ends { letters: own(letters, Side::Read)?, receipts: own(receipts, Side::Write)? })
 }
 

@@ -1,6 +1,7 @@
 //! The terminal of a run: the shim has its master, the worker its slave, and what a person types comes by the FIFO `keys`.
 //!
-//! The shim keeps a slave of its own, which nobody else has, so that a worker that closes its terminal and opens it again finds it.
+//! The shim keeps a slave of its own, which no other process has, so that a worker that closes its terminal and opens it again finds
+//! it.
 //! What waits for a worker that does not read is one frame here and what the FIFO takes; more is refused to who types.
 
 use std::fs::{File, OpenOptions};
@@ -23,11 +24,11 @@ pub(crate) struct Console {
     master: File,
     slave: File,
     keys: File,
-    /// What was read of the FIFO and is no whole frame yet.
+    /// Incomplete frame read from the FIFO.
     read: Vec<u8>,
-    /// What was typed and waits for room in the worker's input.
+    /// Typed bytes that wait for room in the worker's input.
     typed: Vec<u8>,
-    /// Whether the terminal takes nothing any more.
+    /// True once the terminal takes nothing any more.
     is_gone: bool,
 }
 
@@ -64,7 +65,7 @@ impl Console {
         self.master.as_fd().try_clone_to_owned()
     }
 
-    /// Passes on what was typed, as far as there is room.
+    /// Passes typed bytes on, as far as there is room.
     pub(crate) fn attend(&mut self) {
         self.pass_on();
         if !self.wants_keys() {

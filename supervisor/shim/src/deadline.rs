@@ -1,10 +1,10 @@
-//! When the worker gets TERM and when KILL: the deadline, the limit on a lack of progress and every request to stop, merged. Pure.
+//! Times at which the worker gets TERM and KILL: the deadline, the limit on a lack of progress and every request to stop, merged. Pure.
 
 use crate::activity::Activity;
 use crate::rundir::{Cause, StopReason, StopRequest, VERSION};
 use crate::silence::Silence;
 
-/// What is due for the worker now.
+/// Action that is due for the worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escalation {
     /// TERM, then CONT, to the whole tree.
@@ -60,7 +60,7 @@ impl Ending {
         }
     }
 
-    /// Whether what the worker does has to be looked at now.
+    /// Returns true if a sample of the worker's activity is due.
     pub(crate) fn wants_look(&self, now: u64) -> bool {
         self.done == Done::Nothing && self.silence.as_ref().is_some_and(|silence| silence.looks_at() <= now)
     }

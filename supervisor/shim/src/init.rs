@@ -19,7 +19,7 @@ use rustix::process::{Pid, WaitOptions, wait};
 use crate::rundir::{FailedStart, ProcessIdentity, Step, identity_of};
 use crate::signals::{child_pipe, drain};
 
-/// Why a run has no pid namespace.
+/// Reasons why a run has no pid namespace.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InitError {
     /// This host does not permit one, or has no more of them.
@@ -28,7 +28,7 @@ pub(crate) enum InitError {
     /// Its first process could not be started.
     #[error("start the first process of the namespace")]
     Spawn(#[source] io::Error),
-    /// It could not be recognised later.
+    /// Its first process could not be identified.
     #[error("read the identity of the first process of the namespace")]
     Identity(#[source] io::Error),
 }

@@ -29,7 +29,7 @@ use crate::rundir::{
     ShimSpec, Step, StoreError, VERSION, boottime_us, wall_us,
 };
 
-/// Why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
+/// Reasons why a shim ended without an exit record. Each has its own exit code, from `sysexits.h` where it has one.
 #[derive(Debug, thiserror::Error)]
 enum ShimError {
     #[error("usage: __shim <run dir> | --wait [<cgroup>]")]

@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct LockFile(File);
 
 impl LockFile {
-    /// Locks a file, which is made where it is missing, unless somebody else has locked it.
+    /// Locks a file, which is made where it is missing, unless another process has locked it.
     pub fn try_lock(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match file.try_lock() {
@@ -22,7 +22,7 @@ impl LockFile {
         }
     }
 
-    /// Locks a file, which is made where it is missing, when nobody else has it locked any more.
+    /// Locks a file, which is made where it is missing, as soon as no other process has it locked.
     pub fn lock(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         loop {

@@ -20,7 +20,7 @@ const CHUNK: usize = 16 * 1024;
 pub(crate) struct CappedLog {
     file: File,
     cap: u64,
-    /// Where the next byte goes: the size of the file.
+    /// Position of the next byte: the size of the file.
     at: u64,
     /// Bytes between head and tail that are not in the file any more.
     left_out: u64,
@@ -65,12 +65,12 @@ impl CappedLog {
         self.lost += self.append(bytes);
     }
 
-    /// Says what was lost at the very end, as far as that can be written.
+    /// Writes the count of lost bytes at the very end, as far as that can be written.
     pub(crate) fn finish(&mut self) {
         self.write(b"");
     }
 
-    /// Returns how much of the output is in the file. Lines of our own that are cut out count like the worker's.
+    /// Returns the parts of the output that the file holds. Lines of our own that are cut out count like the worker's.
     pub(crate) fn record(&self) -> StdoutRecord {
         let left_out = self.left_out + self.lost + self.told;
         StdoutRecord { written: self.written, left_out: left_out.min(self.written) }
@@ -129,18 +129,19 @@ impl CappedLog {
     }
 }
 
-/// How long the head is that stays, where the tail begins behind the line between them, and how much of the tail stays when it is full.
+/// Returns the length of the head that stays, the offset of the tail behind the line between them, and the length of the tail that
+/// stays after a cut.
 fn parts(cap: u64) -> (u64, u64, u64) {
     let head = cap / 2;
     let tail = head + marker(0).len() as u64;
     (head, tail, cap.saturating_sub(tail) / 2)
 }
 
-/// Returns where a reader goes on that has come as far as `offset`, in a log of `length` bytes that never exceeds `cap`. A log that is full
-/// drops the older half of its tail and is shorter then: what the reader would read next stands further in front. A reader who is further behind
-/// misses what was left out. A log that was not cut is read on from where the reader is.
+/// Returns the position at which a reader that has come as far as `offset` goes on, in a log of `length` bytes that never exceeds
+/// `cap`. A full log drops the older half of its tail and is shorter then: the reader's next byte stands further in front. A reader who
+/// is further behind misses the dropped part. A log that was not cut is read on from the same position.
 #[must_use]
-pub fn after_cuts(file: &File, (length, cap): (u64, u64), offset: u64) -> u64 {
+pub fn after_cuts(file: &File, length: u64, cap: u64, offset: u64) -> u64 {
     let (head, tail, keep) = parts(cap);
     if offset <= length || offset > cap || cap < SMALLEST_SPLIT || !has_marker(file, head) {
         return offset;
@@ -148,7 +149,7 @@ pub fn after_cuts(file: &File, (length, cap): (u64, u64), offset: u64) -> u64 {
     (offset - (cap - tail - keep)).clamp(tail, length.max(tail))
 }
 
-/// Whether the line between head and tail is there.
+/// True once the line between head and tail is written.
 fn has_marker(file: &File, head: u64) -> bool {
     let expected = marker(0);
     let mut found = vec![0; expected.len()];
@@ -218,7 +219,7 @@ mod tests {
             let file = File::open(&path).unwrap();
             let length = file.metadata().unwrap().len();
             cuts += u64::from(offset > length);
-            offset = after_cuts(&file, (length, 4096), offset);
+            offset = after_cuts(&file, length, 4096, offset);
             let mut piece = vec![0; usize::try_from(length - offset).unwrap()];
             file.read_exact_at(&mut piece, offset).unwrap();
             seen.extend_from_slice(&piece);
@@ -230,7 +231,7 @@ mod tests {
         assert!(text.ends_with(&String::from_utf8(sent.clone()).unwrap()[sent.len() - 20_000..]));
         let file = File::open(&path).unwrap();
         let length = file.metadata().unwrap().len();
-        assert_eq!(after_cuts(&file, (length, 4096), 5000), 5000, "no log is as long");
+        assert_eq!(after_cuts(&file, length, 4096, 5000), 5000, "no log is as long");
     }
 
     #[test]

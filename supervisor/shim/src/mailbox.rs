@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::rundir::{MessagesRecord, Received, RunDir};
 
-/// A line of the relay is shorter; what is longer is dropped.
+/// Limit on a line of the relay, in bytes; a longer line is dropped.
 const LINE_BYTES: usize = 256;
 
 /// The shim's ends of the relay's two pipes, both non-blocking.
@@ -26,13 +26,13 @@ pub(crate) struct Mailbox<'a> {
     receipts: Option<PipeReader>,
     /// The number of the next message.
     next: u32,
-    /// Whether it may be there.
+    /// True if the file may exist.
     is_due: bool,
-    /// What of the one before it is not in the pipe yet.
+    /// Rest of the previous message that is not in the pipe yet.
     rest: Vec<u8>,
     heard: Vec<u8>,
     record: MessagesRecord,
-    /// Whether the file lacks something of the record.
+    /// True if the file lacks a part of the record.
     is_unwritten: bool,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Mailbox<'a> {
         self.is_due = true;
     }
 
-    /// Passes on what there is room for, and takes what became of messages. Returns what is new of them.
+    /// Passes messages on as far as there is room, and takes receipts. Returns the new receipts.
     pub(crate) fn attend(&mut self) -> Vec<Received> {
         self.pass_on();
         let news = self.take_receipts();

@@ -1,5 +1,5 @@
-//! What the worker writes: copied from its two pipes into the log of both, and its standard output into a file of its own. At a
-//! terminal all of it is standard output.
+//! Copies the worker's output from its two pipes into the log of both, and its standard output into a file of its own. At a terminal
+//! all of it is standard output.
 //!
 //! Each pipe keeps its own order. Between the two, the log has the order in which the shim finds them: when it wakes up it
 //! takes up to 16 KiB of what standard output has, then as much of standard error. So what a worker writes to one and, after
@@ -12,9 +12,9 @@ use crate::log::CappedLog;
 use crate::rundir::{RunDir, ShimSpec, StdoutRecord};
 use crate::tail::Tail;
 
-/// How much is copied of one stream before the loop looks at everything else again.
+/// Bytes copied of one stream before the loop turns to its other events.
 const COPY_BYTES: usize = 16 * 1024;
-/// How much may be left in a pipe that nobody of the run has open any more; the largest pipe an ordinary user can make.
+/// Limit on the bytes left in a pipe that no process of the run has open any more; the largest pipe an ordinary user can make.
 const LAST_BYTES: usize = 1024 * 1024;
 
 /// The files that take it.
@@ -24,7 +24,7 @@ pub(crate) struct Files {
     stdout: CappedLog,
 }
 
-/// One of the worker's output streams.
+/// An output stream of the worker.
 #[derive(Debug)]
 struct Stream {
     pipe: Option<PipeReader>,
@@ -40,7 +40,7 @@ pub(crate) struct Output {
     buffer: Vec<u8>,
 }
 
-/// What there was, for the exit record.
+/// Totals for the exit record.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) stdout_tail: String,
@@ -64,7 +64,7 @@ impl Output {
         Self { stdout, stderr, files, buffer: vec![0; COPY_BYTES] }
     }
 
-    /// Copies what is there, up to one buffer of each stream. False when there was nothing.
+    /// Copies available output, up to one buffer of each stream. Returns false when there was nothing.
     pub(crate) fn copy(&mut self) -> bool {
         let (stdout, stderr) = (self.copy_stdout(), self.copy_stderr());
         stdout || stderr
@@ -75,12 +75,12 @@ impl Output {
         self.files.log.write(format!("\n[supervisor: {text}]\n").as_bytes());
     }
 
-    /// Returns the descriptors to wait for: those of the pipes that are open.
+    /// Returns the descriptors of the open pipes, to wait for.
     pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.stdout, &self.stderr].into_iter().filter_map(|stream| stream.pipe.as_ref().map(AsFd::as_fd))
     }
 
-    /// Takes what is left when nothing of the run lives, and says what there was.
+    /// Copies the rest when nothing of the run lives, and returns the totals.
     pub(crate) fn finish(&mut self) -> Written {
         // Only a process outside of the run can still write here; its flood is not waited for.
         for _ in 0..LAST_BYTES / COPY_BYTES {
@@ -129,7 +129,7 @@ impl Stream {
         Self { pipe: pipe.map(PipeReader::from), tail: Tail::default() }
     }
 
-    /// Reads what is there, up to one buffer; nothing once the pipe is closed.
+    /// Reads available bytes, up to one buffer; nothing once the pipe is closed.
     fn read<'a>(&mut self, buffer: &'a mut [u8]) -> &'a [u8] {
         let Some(pipe) = &mut self.pipe else { return &[] };
         match pipe.read(buffer) {

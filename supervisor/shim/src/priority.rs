@@ -4,7 +4,7 @@ use std::{fs, io};
 
 use nix::unistd::{getpid, getsid};
 
-/// What a session's share is set by (sched(7), "The autogroup feature").
+/// File that sets a session's share (sched(7), "The autogroup feature").
 const SHARE: &str = "/proc/self/autogroup";
 /// The nice value of the session. A nice value of -10 weighs about nine times as much as 0, so the supervisor is served first
 /// when it wakes up; it uses little time, so the workers lose little.

@@ -17,15 +17,15 @@ use crate::rundir::{
 /// The time between attempts to write a record to a full disk: nothing tells when there is space again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The unit in which `getrusage(2)` counts what is read and written.
+/// Unit in which `getrusage(2)` counts storage reads and writes.
 const BLOCK_BYTES: u64 = 512;
 /// There only where the kernel counts that (`CONFIG_TASK_IO_ACCOUNTING`).
 const IO_ACCOUNTING: &str = "/proc/self/io";
 
-/// How long a busy daemon is waited for: it learns of the record at the run's end, if not now.
+/// Time that a busy daemon is waited for: it learns of the record at the run's end, if not now.
 const POKE: Duration = Duration::from_millis(200);
 
-/// Why the `pid` record is not there.
+/// Reasons why the `pid` record could not be written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PidError {
     /// The kernel did not say which boot this is.
@@ -85,7 +85,7 @@ pub(crate) fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), StoreErr
     }
 }
 
-/// Returns what all children that were waited for used, with their own.
+/// Returns the resources used by all reaped children and by their reaped children.
 pub(crate) fn usage() -> Usage {
     let micros = |time: nix::sys::time::TimeVal| {
         u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What `confine` tells the shim through its pipe, one JSON value a line, and how the shim reads it.
+//! Messages of `confine` to the shim through its pipe, one JSON value a line, and their reader.
 //!
 //! The pipe's write end is close-on-exec: end of file after `Confined` means that the command was exec'ed.
 
@@ -11,7 +11,7 @@ use crate::rundir::{FailedStart, Step};
 
 /// More than any report has; what a broken `confine` writes beyond it is ignored.
 const MOST_BYTES: usize = 256 * 1024;
-/// One line on the pipe.
+/// A line on the pipe.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Word {
@@ -26,7 +26,7 @@ pub(crate) enum Word {
     Confined(Box<policies::Report>),
 }
 
-/// How the way to the command ended.
+/// Outcome of the start of the command.
 #[derive(Debug)]
 pub(crate) enum Start {
     /// The command was exec'ed.
@@ -51,7 +51,7 @@ impl ReportPipe {
         Self { pipe: Some(pipe), bytes: Vec::new() }
     }
 
-    /// Takes what is there; returns how the start ended once the pipe is closed, and none before and after that.
+    /// Reads available lines; returns the outcome of the start once the pipe is closed, and none before and after that.
     pub(crate) fn read(&mut self) -> Option<Start> {
         let pipe = self.pipe.as_mut()?;
         let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! What a host may lack for a while: space, descriptors, memory, processes, or a working disk. No task is to blame for it.
+//! Resources that a host may lack for a while: space, descriptors, memory, processes, or a working disk. No task is to blame for it.
 //!
 //! The one place that tells such a lack from any other failure, by the number of the error and never by its words.
 
@@ -7,12 +7,12 @@ use std::io;
 
 use nix::errno::Errno;
 
-/// Whether an error, or what stands behind it, comes from such a lack.
+/// Returns true if an error, or one of its causes, comes from such a lack.
 pub fn is_shortage(error: &(dyn Error + 'static)) -> bool {
     number_of(error).is_some_and(is_shortage_number)
 }
 
-/// Whether the number of an error is that of such a lack.
+/// Returns true if the number of an error stands for such a lack.
 pub fn is_shortage_number(number: i32) -> bool {
     matches!(
         Errno::from_raw(number),
@@ -26,10 +26,10 @@ pub fn is_shortage_number(number: i32) -> bool {
     )
 }
 
-/// What was had; none where it cannot be had, whatever the host has.
+/// Returns the value; none where an attempt fails for good.
 ///
 /// # Errors
-/// The host lacks something for now: that says nothing of what was looked for.
+/// The host lacks a resource for now: the attempt may succeed later.
 pub fn unless_short<T, E: Error + 'static>(tried: Result<T, E>) -> Result<Option<T>, E> {
     match tried {
         Ok(had) => Ok(Some(had)),

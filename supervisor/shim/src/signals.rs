@@ -30,12 +30,12 @@ impl Signals {
         Ok(Self { terminate: register(SIGTERM)?, child: child_pipe()?, message, _ignored: ignored })
     }
 
-    /// Returns whether SIGTERM came since the last call.
+    /// Returns true if SIGTERM came since the last call.
     pub(crate) fn take_terminate(&self) -> bool {
         drain(&self.terminate)
     }
 
-    /// Returns whether SIGUSR1 came since the last call: a message has come for the agent.
+    /// Returns true if SIGUSR1 came since the last call: a message has come for the agent.
     pub(crate) fn take_message(&self) -> bool {
         drain(&self.message)
     }
@@ -45,13 +45,13 @@ impl Signals {
         drain(&self.child);
     }
 
-    /// Returns what to wait for.
+    /// Returns the descriptors to wait for.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
         [self.terminate.as_fd(), self.child.as_fd(), self.message.as_fd()]
     }
 }
 
-/// The signals by which a person ends a command at a terminal, and those of its processes.
+/// Signals by which a person ends a command at a terminal, and the signals of its processes.
 #[derive(Debug)]
 pub(crate) struct Attention {
     end: UnixStream,
@@ -69,7 +69,7 @@ impl Attention {
         Ok(Self { end, child: child_pipe()? })
     }
 
-    /// Returns whether somebody wants the command to end, since the last call.
+    /// Returns true if a signal asked the command to end since the last call.
     pub(crate) fn take_end(&self) -> bool {
         drain(&self.end)
     }
@@ -79,7 +79,7 @@ impl Attention {
         drain(&self.child);
     }
 
-    /// Returns what to wait for.
+    /// Returns the descriptors to wait for.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
         [self.end.as_fd(), self.child.as_fd()]
     }
@@ -129,7 +129,7 @@ impl RelaySignals {
         came.map(|(signal, _)| *signal).collect()
     }
 
-    /// Returns what to wait for.
+    /// Returns the descriptors to wait for.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.news.as_fd()
     }

@@ -1,4 +1,4 @@
-//! How long a worker shows no progress. Pure.
+//! Measures the time for which a worker shows no progress. Pure.
 //!
 //! What it writes is progress at once. What its processes do, and its heartbeats, are looked at a few times within the limit: a look that
 //! shows any of it counts as progress now. So a worker is ended no earlier than the limit after its last progress, and no later than the limit
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::activity::Activity;
 
-/// How many looks there are within the limit.
+/// Number of samples within the limit.
 const LOOKS: u64 = 4;
 
 /// The time without progress, and its limit; times are microseconds of `CLOCK_BOOTTIME`.
@@ -21,17 +21,17 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Begins at `now`, with what is there then.
+    /// Begins at `now`, with a first sample.
     pub(crate) fn new(now: u64, limit_us: u64, seen: Activity) -> Self {
         Self { since: now, limit_us, looked_at: now, seen }
     }
 
-    /// When the worker has shown no progress for too long.
+    /// Returns the time at which the worker has shown no progress for too long.
     pub(crate) fn ends_at(&self) -> u64 {
         self.since.saturating_add(self.limit_us)
     }
 
-    /// When to look next: after a part of the limit, and before the worker is ended in any case.
+    /// Returns the time of the next sample: after a part of the limit, and before the worker is ended in any case.
     pub(crate) fn looks_at(&self) -> u64 {
         self.looked_at.saturating_add(self.limit_us / LOOKS).min(self.ends_at())
     }

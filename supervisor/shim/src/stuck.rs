@@ -1,19 +1,20 @@
-//! When what SIGKILL was sent to is stuck: none of it has ended for a while.
+//! Detects processes that outlive SIGKILL: none of them has ended for a while.
 
 use std::collections::BTreeSet;
 
-/// How long none of the processes may have ended, in microseconds. A host that is slow to end thousands of them ends some meanwhile.
+/// Time within which none of the processes may have ended, in microseconds. A host that is slow to end thousands of them ends some
+/// meanwhile.
 const STUCK_US: u64 = 10_000_000;
 
-/// What was left of a run when one of its processes was last seen to have ended, and when that was.
+/// Processes left of a run when one of them was last seen to have ended, and the time of that.
 #[derive(Clone, Debug, Default)]
 pub struct Stuck<Id> {
     since: Option<(u64, BTreeSet<Id>)>,
 }
 
 impl<Id: Ord> Stuck<Id> {
-    /// Takes in what is left at a time, in microseconds of `CLOCK_BOOTTIME`. Returns whether all that was left ten seconds or longer ago
-    /// still is. What has come in between does not count.
+    /// Adds a sample of the processes left at `now_us`, in microseconds of `CLOCK_BOOTTIME`. Returns true if all processes that
+    /// were left ten seconds or longer ago are left still. Processes that came in between do not count.
     pub fn looked(&mut self, now_us: u64, left: BTreeSet<Id>) -> bool {
         match &self.since {
             Some((since, before)) if before.is_subset(&left) => now_us.saturating_sub(*since) >= STUCK_US,

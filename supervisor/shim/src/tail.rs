@@ -1,6 +1,6 @@
 //! The last bytes of a stream, for the exit record.
 
-/// How much of a stream an exit record carries.
+/// Length of the end of a stream that an exit record carries, in bytes.
 const KEPT: usize = 4096;
 
 /// Keeps the last 4096 bytes that went by.

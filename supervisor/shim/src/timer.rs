@@ -1,4 +1,4 @@
-//! One alarm on `CLOCK_BOOTTIME`: it counts suspended time and no clock change moves it.
+//! An alarm on `CLOCK_BOOTTIME`: it counts suspended time and no clock change moves it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

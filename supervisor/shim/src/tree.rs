@@ -21,17 +21,17 @@ use rustix::process::{
 use crate::init::Init;
 use crate::rundir::Straggler;
 
-/// Passes to stop a tree that keeps forking; what is left is met again in the next round.
+/// Passes to stop a tree that keeps forking; the next round meets the rest again.
 const STOP_PASSES: usize = 16;
 /// Between two KILL rounds of `end`.
 const ROUND: Duration = Duration::from_millis(2);
 
-/// What a look at the ended children found.
+/// Result of reaping the ended children.
 #[derive(Debug, Default)]
 pub struct Reaped {
-    /// How the worker ended, if it was among them.
+    /// Exit status of the worker, if it was among them.
     pub worker: Option<WaitStatus>,
-    /// Whether the shim has no child left, and so no descendant.
+    /// True if the shim has no child left, and so no descendant.
     pub childless: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Member {
     /// Processor time of all its threads and of its children that it has waited for, in clock ticks.
     pub(crate) cpu_ticks: u64,
     name: String,
-    /// Whether it has ended and is only not reaped yet.
+    /// True once the process has ended and is only not reaped yet.
     is_over: bool,
 }
 
@@ -90,7 +90,7 @@ impl Tree {
     /// The walk is made twice before the first signal: a list of children that is read while one of them ends may
     /// lack another. What starts after that, perhaps to clean up, is left to end by itself or by KILL.
     ///
-    /// Returns whether the worker was among them: without `/proc` nothing is found.
+    /// Returns true if the worker was among them: without `/proc` nothing is found.
     pub fn terminate(&self) -> bool {
         let mut members = self.members();
         let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
@@ -162,12 +162,12 @@ impl Tree {
         }
     }
 
-    /// Whether the run's cgroup has a process. False without one: then the children alone tell.
+    /// Returns true if the run's cgroup has a process. False without a cgroup: then the children alone tell.
     pub(crate) fn is_populated(&self) -> bool {
         self.cgroup_value("cgroup.events", "populated").is_some_and(|value| value > 0)
     }
 
-    /// Returns how many processes of the run the out-of-memory killer ended; none without a memory controller.
+    /// Returns the number of processes of the run that the out-of-memory killer ended; none without a memory controller.
     pub(crate) fn oom_kills(&self) -> Option<u64> {
         self.cgroup_value("memory.events", "oom_kill")
     }
@@ -177,8 +177,8 @@ impl Tree {
         fs::read_to_string(self.work.as_ref()?.join("memory.peak")).ok()?.trim().parse().ok()
     }
 
-    /// Returns whether the signal that ended the worker dumped its core; none where no signal did, and where the worker is a
-    /// relay, which takes its agent's signal upon itself.
+    /// Returns true if the signal that ended the worker dumped its core; none where no signal did, and where the worker is a relay,
+    /// which takes its agent's signal upon itself.
     pub(crate) fn core_dumped(&self, ended: WaitStatus) -> Option<bool> {
         let pid = nix::unistd::Pid::from_raw(self.worker);
         match wait::WaitStatus::from_raw(pid, ended.as_raw()) {
@@ -197,7 +197,7 @@ impl Tree {
         self.cgroup_value("cpu.stat", "usage_usec")
     }
 
-    /// Whether the processes in the run's cgroup are stopped, which they cannot do themselves.
+    /// Returns true if the processes in the run's cgroup are stopped, which they cannot do themselves.
     pub(crate) fn is_frozen(&self) -> bool {
         self.cgroup_value("cgroup.events", "frozen").is_some_and(|value| value > 0)
     }
@@ -229,7 +229,7 @@ impl Tree {
         Some(members)
     }
 
-    /// Signals those that are still the processes that were found.
+    /// Signals the given processes that still are the processes found.
     ///
     /// A number alone may be another process by now. The pidfd is opened between two looks at one `/proc` directory,
     /// so it stands for the process that has the expected start time.
@@ -247,7 +247,7 @@ impl Tree {
 }
 
 impl Member {
-    /// What no other process of this boot has.
+    /// Identity of a process, unique in this boot.
     pub(crate) fn identity(&self) -> (i32, u64) {
         (self.pid, self.start_ticks)
     }
@@ -271,7 +271,7 @@ fn look(pid: i32) -> ProcResult<(Process, Member, i32)> {
     Ok((process, member, stat.ppid))
 }
 
-/// Where the children of a process are read.
+/// Sources of the children of a process.
 enum Children {
     /// From each thread of the process, in time that depends on the tree alone; this many more threads may be read.
     Listed(usize),

@@ -33,9 +33,9 @@ const ROUND_US: (u64, u64) = (2_000, 1_000_000);
 struct KillRounds {
     next_at: u64,
     pause: u64,
-    /// Whether what is left still ends, each process by its pid and the time of its start.
+    /// Watches the processes left for ends, each by its pid and the time of its start.
     stuck: Stuck<(i32, u64)>,
-    /// What was last recorded as unkillable.
+    /// The last record of unkillable processes.
     left: Option<UnkillableRecord>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Watch<'a> {
     keeper: Option<Keeper>,
     /// Passes on messages to the agent.
     mailbox: Option<Mailbox<'a>>,
-    /// The terminal of the worker, with what is typed at it.
+    /// The terminal of the worker, with its typed input.
     console: Option<Console>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Watch<'a> {
         self.into_record()
     }
 
-    /// Does what is due now.
+    /// Does all due actions.
     fn act(&mut self) {
         let now = boottime_us();
         if self.ended.is_none() {
@@ -180,7 +180,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Records what outlives SIGKILL, and has the daemon look, where that is stuck and not what was recorded last.
+    /// Records the processes that outlive SIGKILL, and wakes the daemon, where they are stuck and differ from the last record.
     fn tell_unkillable(&mut self, now: u64) {
         let members = self.tree.members();
         let Some(rounds) = &mut self.rounds else { return };
@@ -335,7 +335,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What the log says of a message.
+/// Returns the line of the log about a message.
 fn said(receipt: Receipt) -> &'static str {
     match receipt {
         Receipt::Written => "is in the input of the agent",

@@ -17,10 +17,10 @@ use crate::rundir::{ProcessIdentity, RunDir, ShimSpec, Stdin, identity_of};
 /// The running image, also when its file was replaced by an upgrade.
 const OWN_BINARY: &str = "/proc/self/exe";
 
-/// Why there is no worker.
+/// Reasons why there is no worker.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpawnError {
-    /// What the worker was to read is not there.
+    /// The worker's standard input is missing.
     #[error("open the standard input {path}")]
     Stdin {
         /// The file.
@@ -29,7 +29,6 @@ pub(crate) enum SpawnError {
         #[source]
         source: io::Error,
     },
-    /// No pipe for the report.
     #[error("open the report pipe")]
     ReportPipe(#[source] io::Error),
     /// The process could not be made.
@@ -49,7 +48,7 @@ pub(crate) enum SpawnError {
 /// The worker and the shim's ends of its pipes or of its terminal, all non-blocking.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// It, first `confine` and after exec the command.
+    /// Its process, first `confine` and after exec the command.
     pub(crate) identity: ProcessIdentity,
     pub(crate) stdout: OwnedFd,
     /// None at a terminal, where all comes by one way.
@@ -64,9 +63,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts `confine` for this run.
     ///
-    /// There is no `pre_exec`, so the standard library uses `posix_spawn`; it also resets the signal mask and
-    /// SIGPIPE for the child. The process is single-threaded: nobody else can spawn while the report pipe is
-    /// inheritable.
+    /// There is no `pre_exec`, so the standard library uses `posix_spawn`; it also resets the signal mask and SIGPIPE for the
+    /// child. The process is single-threaded: no other code can spawn while the report pipe is inheritable.
     pub(crate) fn spawn(run: &RunDir, spec: &ShimSpec) -> Result<Self, SpawnError> {
         let owner = spec.surroundings.identity.map(|identity| (identity.uid, identity.gid));
         let console = spec.terminal.map(|size| Console::open(run, size, owner)).transpose();
@@ -117,7 +115,7 @@ impl Worker {
     }
 }
 
-/// What the worker reads, where that is no terminal.
+/// Opens the worker's standard input, where that is no terminal.
 fn stdin(spec: &ShimSpec) -> Result<Stdio, SpawnError> {
     match &spec.stdin {
         Stdin::Null => Ok(Stdio::null()),
@@ -150,7 +148,7 @@ fn pipes(child: &mut Child, owner: Option<(u32, u32)>) -> io::Result<(OwnedFd, O
     Ok((stdout, stderr))
 }
 
-/// Makes the pipes of messages: the shim's ends, and those that `confine` inherits.
+/// Makes the pipes of messages: the shim's ends, and the ends that `confine` inherits.
 fn open_channel() -> io::Result<(Channel, (PipeReader, PipeWriter))> {
     let ((letters_end, letters), (receipts, receipts_end)) = (io::pipe()?, io::pipe()?);
     for fd in [letters_end.as_fd(), receipts_end.as_fd()] {

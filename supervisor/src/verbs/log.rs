@@ -217,7 +217,7 @@ impl Log {
         };
         let length = file.metadata().map_err(fail)?.len();
         let start = match self.offset {
-            Some(offset) => shim::after_cuts(&file, (length, cap), offset),
+            Some(offset) => shim::after_cuts(&file, length, cap, offset),
             None => length.saturating_sub(self.tail.unwrap_or(PAGE)),
         };
         let is_line_start = start == 0 || {

@@ -29,7 +29,7 @@ pub(super) struct Acp {
     resumed: Option<String>,
     cwd: String,
     session: Option<String>,
-    /// What waits for its turn. While one is on all messages come here, and none of them counts as input that waits for room: the bound is
+    /// Turns that wait. During a turn all messages come here, and none of them counts as input that waits for room: the bound is
     /// the number of messages that the board takes for a run (`MESSAGES` in `kernel/src/model/limits.rs`).
     waiting: VecDeque<Turn>,
     /// The turn that is on, by the number of its request; whether its message is not confirmed yet.

@@ -1,8 +1,8 @@
 //! `app-server`: JSON-RPC lines of `codex app-server`.
 //!
-//! `initialize`, then `thread/start` or `thread/resume`; each message is a `turn/start` with a name of its own. One that comes while a turn
-//! is on belongs to that turn. The item `userMessage` with that name says that it is taken up; `turn/completed` ends a turn. The program ends
-//! when its input is closed. What it asks is refused: nobody is there to answer.
+//! `initialize`, then `thread/start` or `thread/resume`; each message is a `turn/start` with a name of its own. A message that comes
+//! during a turn belongs to that turn. The item `userMessage` with that name confirms it; `turn/completed` ends a turn. The program
+//! ends when its input is closed. Its requests are refused: no user is there to answer.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct AppServer {
     resumed: Option<String>,
     cwd: String,
     thread: Option<String>,
-    /// What was said before there is a thread: number, name and text; no more than the messages that the board takes for a run.
+    /// Messages sent before a thread exists: number, name and text; no more than the messages that the board takes for a run.
     waiting: Vec<(Option<u32>, String, String)>,
     /// The messages that were not taken up, by their names.
     unconfirmed: BTreeMap<String, u32>,

@@ -9,16 +9,16 @@ use std::process::ChildStdin;
 #[derive(Debug)]
 pub(super) struct Input {
     pipe: Option<ChildStdin>,
-    /// Whether the agent has closed its end.
+    /// True once the agent has closed its end.
     is_broken: bool,
     waiting: VecDeque<u8>,
     /// The bytes that went into the pipe.
     written: u64,
     /// The bytes that were said: written or waiting.
     said: u64,
-    /// Where each message ends, counted as `said`; those that are not in the pipe are the last.
+    /// End of each message, counted as `said`; messages that are not in the pipe are the last.
     ends: VecDeque<(u32, u64)>,
-    /// How many of those are in the pipe.
+    /// Number of these messages in the pipe.
     told: usize,
     /// The answers to the agent that are not in the pipe whole: where each ends, counted as `said`, and its length.
     answers: VecDeque<(u64, usize)>,
@@ -41,17 +41,17 @@ impl Input {
         }
     }
 
-    /// Whether something can still be said.
+    /// Returns true if the input still takes bytes.
     pub(super) fn is_open(&self) -> bool {
         self.pipe.is_some() && !self.is_broken
     }
 
-    /// How many bytes wait for room.
+    /// Returns the number of bytes that wait for room.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many bytes of answers to the agent wait for room.
+    /// Returns the number of bytes of answers to the agent that wait for room.
     pub(super) fn answering(&self) -> usize {
         self.answering
     }
@@ -65,7 +65,7 @@ impl Input {
         self.queue(number, bytes);
     }
 
-    /// Adds bytes; those of a message have its number. Nothing waits for room in an input that is not open.
+    /// Adds bytes; the bytes of a message carry its number. A closed input takes none.
     pub(super) fn queue(&mut self, number: Option<u32>, bytes: Vec<u8>) {
         self.said += bytes.len() as u64;
         if self.is_open() {

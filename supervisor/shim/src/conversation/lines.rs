@@ -1,6 +1,6 @@
-//! Lines out of a stream that comes in pieces. One that is too long is passed over.
+//! Splits a stream that comes in pieces into lines. A line over the limit is skipped.
 
-/// What of a line has come.
+/// Received part of an incomplete line.
 #[derive(Debug)]
 pub(super) struct Lines {
     begun: Vec<u8>,

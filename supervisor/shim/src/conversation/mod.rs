@@ -1,9 +1,9 @@
 //! The relay: what `confine` becomes where the agent takes messages while it works. It is the agent's parent, in the sandbox and as the
 //! agent's user.
 //!
-//! It passes on what the agent writes, as it is, and listens: it says each message in the agent's form, tells the shim what became of
-//! it, and ends the conversation when a turn has ended and nobody has said anything more. So that needs no daemon. It ends as the agent
-//! does, with its exit code or its signal.
+//! It passes the agent's output on unchanged and parses it: it sends each message in the agent's form, reports the receipt of each
+//! message to the shim, and ends the conversation when a turn has ended and no message waits. The conversation so needs no daemon. The
+//! relay ends as the agent does, with its exit code or its signal.
 //!
 //! Nothing here waits for the agent alone: all pipes to it are non-blocking.
 
@@ -34,13 +34,13 @@ use self::stream_json::StreamJson;
 use crate::rundir::{Conversation, Form, Letter, Receipt, Received};
 use crate::signals::RelaySignals;
 
-/// How long after the end of a turn a message that the agent has not confirmed keeps the conversation open.
+/// Time after the end of a turn for which a message that the agent has not confirmed keeps the conversation open.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
-/// How long a program may take to end whose conversation is over, until it gets TERM; then it has as long until it is killed.
+/// Time that a program has to end after its conversation, until it gets TERM; then it has as long until it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// What is read at a time of the agent's output, and of messages.
+/// Size of a read of the agent's output, and of messages.
 const READ_BYTES: usize = 16 * 1024;
-/// What an agent that has ended may have left in its output; the largest pipe that an ordinary user can make.
+/// Limit on the output that an ended agent leaves in its pipe: the largest pipe that an ordinary user can make.
 const LAST_BYTES: usize = 1024 * 1024;
 /// While more waits for room in the agent's input, no further message is read.
 const INPUT_BYTES: usize = 1024 * 1024;
@@ -49,30 +49,30 @@ const ANSWER_BYTES: usize = 1024 * 1024;
 /// The longest message, as it is read.
 const LETTER_BYTES: usize = 4 * 1024 * 1024;
 
-/// How a program is spoken to.
+/// Protocol of a program.
 trait Speech: std::fmt::Debug {
-    /// What is written first.
+    /// Returns the first bytes to write.
     fn begin(&mut self, prompt: &str) -> Vec<u8>;
     /// A message in the form of the program; none where it is said later, when the program is ready.
     fn say(&mut self, letter: &Letter) -> Option<Vec<u8>>;
     /// Takes a line of the program.
     fn hear(&mut self, line: &[u8]) -> Heard;
-    /// Whether a turn has ended, and no other has begun.
+    /// Returns true if a turn has ended, and no other has begun.
     fn is_idle(&self) -> bool;
-    /// Whether the program has confirmed all that was said.
+    /// Returns true if the program has confirmed all messages.
     fn is_confirmed(&self) -> bool;
 }
 
-/// What a line of the program comes to.
+/// Effects of a line of the program.
 #[derive(Debug, Default)]
 struct Heard {
     /// The messages that it confirms.
     confirmed: Vec<u32>,
     /// The messages that it does not take.
     refused: Vec<u32>,
-    /// What is to be said now; what belongs to a message has its number.
+    /// Bytes to send now; the bytes of a message carry its number.
     say: Vec<(Option<u32>, Vec<u8>)>,
-    /// Why there will be no conversation.
+    /// Reason why there is no conversation.
     failed: Option<String>,
 }
 
@@ -81,7 +81,7 @@ struct Heard {
 pub(crate) struct Ends {
     /// Messages.
     pub(crate) letters: File,
-    /// What becomes of them.
+    /// New receipts of messages.
     pub(crate) receipts: File,
 }
 
@@ -104,16 +104,16 @@ pub(crate) struct Relay {
     leaving: Leaving,
 }
 
-/// How far a program has come whose conversation is over.
+/// Steps by which a program ends after its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
-    /// It is not, or it goes on by itself.
+    /// The conversation goes on, or the program ends by itself.
     No,
-    /// It may end by itself until it gets TERM.
+    /// The program may end by itself until it gets TERM.
     Asked(Instant),
-    /// It has got TERM, and may end until it is killed.
+    /// The program has got TERM, and may end until it is killed.
     Terminated(Instant),
-    /// It was killed.
+    /// The program was killed.
     Killed,
 }
 
@@ -121,7 +121,8 @@ impl Relay {
     /// Starts the agent. What fails is the execution of the command.
     pub(crate) fn start(
         command: &mut Command,
-        (conversation, cwd): (&Conversation, &Path),
+        conversation: &Conversation,
+        cwd: &Path,
         ends: Ends,
     ) -> io::Result<Self> {
         let signals = RelaySignals::register()?;
@@ -207,8 +208,8 @@ impl Relay {
         }
     }
 
-    /// Whether the agent's output is read: not while it asks and asks, and reads no answer. Messages that wait do not count,
-    /// because an agent may say much before it reads one.
+    /// Returns true if the agent's output is read: an agent that sends requests and reads no answer is not. Messages that wait do
+    /// not count, because an agent may write much before it reads.
     fn hears(&self) -> bool {
         self.input.answering() < ANSWER_BYTES
     }
@@ -295,7 +296,7 @@ impl Relay {
         }
     }
 
-    /// Closes the agent's input when a turn has ended and nobody has said anything more.
+    /// Closes the agent's input when a turn has ended and no message waits.
     fn end_if_over(&mut self) {
         if !self.speech.is_idle() || self.input.waiting() > 0 {
             self.idle_since = None;
@@ -382,7 +383,7 @@ mod tests {
         let (letters, _) = io::pipe().unwrap();
         let receipts = File::options().write(true).open("/dev/null").unwrap();
         let ends = Ends { letters: File::from(std::os::fd::OwnedFd::from(letters)), receipts };
-        let mut relay = Relay::start(&mut command, (&conversation, Path::new("/")), ends).unwrap();
+        let mut relay = Relay::start(&mut command, &conversation, Path::new("/"), ends).unwrap();
         relay.log = File::options().write(true).open("/dev/null").unwrap();
         relay
     }

@@ -29,7 +29,7 @@ const INBOX: &str = "inbox";
 const MESSAGES: &str = "messages";
 const HEARTBEAT: &str = "heartbeat";
 
-/// Why a run directory could not be used.
+/// Reasons why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     /// The directory could not be made.
@@ -93,8 +93,8 @@ pub enum RunDirError {
     },
 }
 
-/// Which file `place` is on this host: in a copy of the directory it is another one, and in the same one under a new name it
-/// is not. A file's own number is stable also where that of a directory is not (overlayfs.rst, "Inode properties").
+/// Identity of the file `place` on this host: a copy of the directory has another one, the same directory under a new name has the
+/// same. The number of a file is stable also where the number of a directory is not (overlayfs.rst, "Inode properties").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct FileId {
     device: u64,
@@ -113,7 +113,7 @@ impl FileId {
         (&file).write_all(&text)
     }
 
-    /// Whether it says that it is another one.
+    /// Returns true if the file names another directory.
     fn is_copied(path: &Path) -> io::Result<bool> {
         let mut text = Vec::new();
         let meta = match fs::File::open(path) {
@@ -130,7 +130,7 @@ impl FileId {
     }
 }
 
-/// What the spec of every version has.
+/// Fields of the spec in every version.
 #[derive(Debug, Deserialize)]
 struct Versioned {
     version: u32,
@@ -173,8 +173,8 @@ impl RunDir {
 
     /// Removes the directory of a run that is over.
     ///
-    /// Its name goes first, at once: a shim that comes late finds no directory, never one that has lost its `revoked`
-    /// and still has its spec.
+    /// Renames the directory first, in one step: a shim that comes late finds no directory, never a directory without its `revoked`
+    /// and with its spec.
     pub fn remove(&self) -> Result<(), RunDirError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let gone = self.path.with_file_name(format!(".{name}.gone"));
@@ -187,12 +187,11 @@ impl RunDir {
         removed.map_err(|source| RunDirError::Remove { path: self.path.clone(), source })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads what is to run.
+    /// Reads the spec of the run.
     pub fn spec(&self) -> Result<RunSpec, RunDirError> {
         self.read_present(SPEC)
     }
@@ -218,7 +217,7 @@ impl RunDir {
         self.write(PID, record)
     }
 
-    /// Reads what was exec'ed under which restrictions; none when it was not, or not yet.
+    /// Reads the record of the exec and its restrictions; none when the command was not executed, or not yet.
     pub fn started(&self) -> Result<Option<StartedRecord>, RunDirError> {
         self.read(STARTED)
     }
@@ -268,18 +267,18 @@ impl RunDir {
         written
     }
 
-    /// Whether the run was revoked; means something only under the lock.
+    /// Returns true if the run was revoked; valid only under the lock.
     pub(crate) fn is_revoked(&self) -> Result<bool, RunDirError> {
         let path = self.path.join(REVOKED);
         path.try_exists().map_err(|source| RunDirError::Read { path, source })
     }
 
-    /// Says how the run is to be ended. The shim reads it when it gets SIGTERM, which is for the caller to send.
+    /// Stores the request to end the run. The shim reads it when it gets SIGTERM, which the caller sends.
     pub fn request_stop(&self, request: &StopRequest) -> Result<(), RunDirError> {
         self.write(STOP, request)
     }
 
-    /// Reads how the run is to be ended; none when nobody asked.
+    /// Reads the request to end the run; none without a request.
     pub(crate) fn stop_request(&self) -> Result<Option<StopRequest>, RunDirError> {
         self.read(STOP)
     }
@@ -298,7 +297,7 @@ impl RunDir {
         }
     }
 
-    /// When the worker has last said so, by the host's clock; none when it never did.
+    /// Returns the time of the worker's last heartbeat, by the host's clock; none without a heartbeat.
     pub(crate) fn heartbeat(&self) -> Option<SystemTime> {
         fs::metadata(self.path.join(HEARTBEAT)).and_then(|meta| meta.modified()).ok()
     }

@@ -21,7 +21,7 @@ use super::ExitRecord;
 const SLOT_BYTES: usize = 64 * 1024;
 const LINE_BYTES: usize = 8 + 1 + 64 + 1;
 
-/// Why a record could not be stored.
+/// Reasons why a record could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     /// The record has no JSON form.
@@ -65,7 +65,7 @@ impl ExitSlot {
     }
 }
 
-/// Reads the record out of the file's bytes; none when it is not there, not whole, or not what was written.
+/// Decodes the record from the file's bytes; none when it is missing, torn or altered.
 pub(super) fn decode(bytes: &[u8]) -> Option<ExitRecord> {
     let (line, rest) = bytes.split_at_checked(LINE_BYTES)?;
     let line = std::str::from_utf8(line).ok()?;

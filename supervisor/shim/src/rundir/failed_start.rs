@@ -17,12 +17,12 @@ const ERROR_BYTES: usize = 2048;
 pub struct FailedStart {
     /// The step at which the start failed.
     pub step: Step,
-    /// What went wrong, with its causes.
+    /// Text of the error, with its causes.
     pub error: String,
     /// The system's number for it, where a system call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
-    /// Which runs fail like this one.
+    /// Runs that fail like this one.
     #[serde(default)]
     pub concern: Concern,
 }
@@ -33,7 +33,6 @@ pub struct FailedStart {
 pub enum Step {
     /// The shim's own setup.
     Shim,
-    /// Reading what is to run.
     Spec,
     /// Entering the run's cgroup.
     Cgroup,
@@ -57,7 +56,7 @@ pub enum Step {
     Apply,
     /// Entering the directory in which the command starts.
     Cwd,
-    /// Reporting what is enforced.
+    /// Reporting the restrictions.
     Report,
     /// Executing the command.
     Exec,
@@ -66,7 +65,7 @@ pub enum Step {
     Unknown,
 }
 
-/// Which runs fail like one that did.
+/// Scope of a failure: the runs that fail for the same reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concern {
@@ -85,7 +84,7 @@ pub enum Concern {
     Host,
     /// A limit of its policy was met, which a lack of the host's would look like.
     Limit,
-    /// What another release means.
+    /// A scope that only another release knows.
     #[serde(other)]
     Unknown,
 }
@@ -108,7 +107,7 @@ impl FailedStart {
         Self { step, error: text, errno: shortage::number_of(error), concern: step.concern() }
     }
 
-    /// The same, for other runs than those of its step.
+    /// Replaces the scope that the step implies.
     #[must_use]
     pub fn concerning(self, concern: Concern) -> Self {
         Self { concern, ..self }
@@ -116,7 +115,7 @@ impl FailedStart {
 }
 
 impl Step {
-    /// Which runs a failure of the step concerns, where nothing more is known of it.
+    /// Returns the scope that a failure of the step implies.
     fn concern(self) -> Concern {
         match self {
             Self::Shim

@@ -38,7 +38,7 @@ pub fn boottime_us() -> u64 {
     seconds * 1_000_000 + nanoseconds / 1_000
 }
 
-/// Returns how long the host has slept since boot, in microseconds.
+/// Returns the time that the host has slept since boot, in microseconds.
 pub(crate) fn slept_us() -> u64 {
     let awake = clock_gettime(ClockId::Monotonic);
     let awake = u64::try_from(awake.tv_sec).unwrap_or(0) * 1_000_000

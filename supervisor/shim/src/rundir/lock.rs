@@ -13,12 +13,12 @@ pub struct LockGuard {
     _held: LockFile,
 }
 
-/// What an attempt to take the lock found.
+/// Outcome of an attempt to take the lock.
 #[derive(Debug)]
 pub enum LockState {
-    /// Somebody has it: the shim lives.
+    /// The shim has it, and so lives.
     Held,
-    /// Nobody had it; now the caller does.
+    /// The lock was free; now the caller has it.
     Free(LockGuard),
 }
 

@@ -7,10 +7,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::VERSION;
 
-/// How the program of a run is spoken to while it works. Its prompt is the first message.
+/// Protocol in which the program of a run takes messages while it works. Its prompt is the first message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// What it understands.
+    /// Wire format.
     pub form: Form,
     /// The name of the first message, a UUID.
     pub id: String,
@@ -40,7 +40,7 @@ pub enum Form {
 /// `inbox/<number>`: a message to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
-    /// Its number among those of the run, from 1 on without a gap.
+    /// Number among the messages of the run, from 1 on without a gap.
     pub number: u32,
     /// Its name, a UUID, by which an agent confirms it.
     pub id: String,
@@ -48,11 +48,11 @@ pub struct Letter {
     pub text: String,
 }
 
-/// What has become of a message in the processes of the run.
+/// Delivery state of a message in the processes of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Receipt {
-    /// It is in the agent's input, whole.
+    /// The message is in the agent's input, whole.
     Written,
     /// The agent has confirmed it.
     Confirmed,
@@ -65,7 +65,7 @@ pub enum Receipt {
 }
 
 impl Receipt {
-    /// Whether this may follow what is known of a message.
+    /// Returns true if this state may follow the known state of a message.
     pub(crate) fn follows(self, known: Option<Receipt>) -> bool {
         matches!(
             (known, self),
@@ -74,7 +74,7 @@ impl Receipt {
     }
 }
 
-/// One line of the relay to its shim.
+/// A line of the relay to its shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Received {
     pub(crate) number: u32,
@@ -86,7 +86,7 @@ pub(crate) struct Received {
 pub struct MessagesRecord {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// By the number of the message; one that is not here is not with the agent.
+    /// Receipts by the number of the message; a message without a receipt is not with the agent.
     pub receipts: BTreeMap<u32, Receipt>,
 }
 

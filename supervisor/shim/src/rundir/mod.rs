@@ -2,13 +2,13 @@
 //!
 //! | file | by | what it proves |
 //! |---|---|---|
-//! | `spec.json` | daemon | what is to run; complete before the shim starts |
+//! | `spec.json` | daemon | the spec of the run; complete before the shim starts |
 //! | `place` | daemon | which directory this is: in a copy it names another one, whose run is left alone |
 //! | `daemon.json` | daemon | what the daemon needs to settle the run, such as what its lane said about endings when it began |
 //! | `lock` | shim | owned: the shim lives. The kernel drops it at death, so no pid is ever trusted |
 //! | `revoked` | daemon, under `lock` | a shim that comes late runs nothing and exits 76 |
 //! | `pid` | shim | the run began; which process the shim is, and on which its pid namespace depends |
-//! | `started` | shim | the command was exec'ed, with the report of what is enforced |
+//! | `started` | shim | the command was exec'ed, with the report of its restrictions |
 //! | `stop` | daemon | how the run is to be ended, read at each SIGTERM |
 //! | `stdout` | shim | what the worker wrote to its standard output alone; its beginning and its end where it met its cap |
 //! | `heartbeat` | daemon | by its time of change: when the worker has last said that it is at work |
@@ -20,8 +20,8 @@
 //! | `overdue` | daemon | why the shim was to end the run, which it did not: the daemon has killed it |
 //! | `exit` | shim | how the run ended; length and checksum tell a whole record from a torn one |
 //!
-//! A shim may be older or newer than the daemon that reads its files: each record carries a version and its
-//! readers ignore fields that they do not know, and do without those that an earlier version lacks.
+//! A shim may be older or newer than the daemon that reads its files: each record carries a version. Its readers ignore unknown fields,
+//! and do without fields that an earlier version lacks.
 //!
 //! | version | new in it |
 //! |---|---|
@@ -67,7 +67,7 @@ pub const VERSION: u32 = 2;
 /// The oldest version that this release reads.
 pub const OLDEST: u32 = 1;
 
-/// Whether this release takes over a run whose directory has this version. What a newer one means by its records nobody here knows.
+/// Returns true if this release takes over a run whose directory has this version. A newer version's records have no known meaning.
 pub fn is_known(version: u32) -> bool {
     (OLDEST..=VERSION).contains(&version)
 }

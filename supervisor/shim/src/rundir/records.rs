@@ -15,9 +15,7 @@ pub struct PidRecord {
     pub boot_id: String,
     /// The board's UUID.
     pub board: String,
-    /// The nonce of the claim.
     pub nonce: String,
-    /// The shim itself.
     #[serde(flatten)]
     pub shim: ProcessIdentity,
     /// The first process of the run's pid namespace, where it has one: when it is gone, so is the run.
@@ -33,13 +31,13 @@ pub struct StartedRecord {
     /// The worker: first `confine`, and after exec the command.
     #[serde(flatten)]
     pub worker: ProcessIdentity,
-    /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time of the exec of the command, in microseconds of `CLOCK_BOOTTIME`.
     pub started_at_us: u64,
-    /// What is enforced and what is not.
+    /// Enforced restrictions and missing layers.
     pub report: policies::Report,
 }
 
-/// Why the daemon ends a run.
+/// Reasons why the daemon ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
@@ -53,7 +51,7 @@ pub enum StopReason {
     Preempted,
     /// At once.
     Kill,
-    /// It has shown no progress for longer than it may.
+    /// The run has shown no progress for longer than it may.
     Stalled,
     /// Its service has refused it for longer than its lane allows, while it tries again and again.
     Refused,
@@ -64,15 +62,14 @@ pub enum StopReason {
 pub struct StopRequest {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// Why.
     pub reason: StopReason,
-    /// How long the worker may still end by itself before it gets TERM, in milliseconds.
+    /// Time that the worker has to end by itself before it gets TERM, in milliseconds.
     pub quiet_ms: u64,
     /// The time between TERM and KILL, in milliseconds.
     pub grace_ms: u64,
 }
 
-/// How a run came to its end.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -81,34 +78,30 @@ pub enum Cause {
     /// The shim ended it at its deadline.
     Deadline,
     /// The shim ended it on request.
-    Stopped {
-        /// Why.
-        reason: StopReason,
-    },
+    Stopped { reason: StopReason },
     /// The command was never exec'ed.
     SpawnFailed(FailedStart),
 }
 
-/// `overdue`: the daemon has killed the shim, which did not do what was due.
+/// `overdue`: the daemon has killed the shim, which missed a due action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverdueRecord {
     /// The format of the record.
     pub version: u32,
-    /// Why the shim was to end the run.
+    /// Reason why the shim was due to end the run.
     pub cause: Cause,
 }
 
-/// What the run's processes used, all that were waited for together: `getrusage(2)` of the shim's children, and of theirs.
+/// Resources used by all reaped processes of the run together: `getrusage(2)` of the shim's children, and of theirs.
 ///
-/// A process that nobody waited for, because its parent ignores `SIGCHLD`, is not among them. `confine`, which becomes the
-/// worker, is.
+/// An unreaped process, whose parent ignores `SIGCHLD`, does not count. `confine`, which becomes the worker, counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time in user mode, in microseconds.
     pub user_us: u64,
     /// Processor time in the kernel, in microseconds.
     pub system_us: u64,
-    /// The largest resident set of any one process, in KiB; 0 where that of the step that confines the worker may be larger.
+    /// Largest resident set of any one process, in KiB; 0 where the resident set of the confining step may be larger.
     pub max_rss_kib: u64,
     /// The bytes that were fetched from storage, in blocks of 512. What came from the page cache, a pipe or a socket is not
     /// among them. None where the kernel does not count them, and where an earlier release wrote the record.
@@ -123,12 +116,12 @@ pub struct Usage {
     pub memory_peak_bytes: Option<u64>,
 }
 
-/// How much of the standard output the file `stdout` has.
+/// Length of the standard output, and of its part in the file `stdout`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StdoutRecord {
     /// The bytes that the worker wrote.
     pub written: u64,
-    /// Those that are not in the file: the middle where it met its cap, and what a full disk did not take.
+    /// Bytes that are not in the file: the middle where it met its cap, and writes that a full disk refused.
     pub left_out: u64,
 }
 
@@ -137,7 +130,7 @@ pub struct StdoutRecord {
 pub struct ExitRecord {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// How the run came to its end.
+    /// The end of the run.
     pub cause: Cause,
     /// The worker's exit code, when it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,26 +138,25 @@ pub struct ExitRecord {
     /// The signal that ended the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Whether the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None where no
+    /// True if the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None where no
     /// signal did, where the worker is behind a relay, and where an earlier release wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_dumped: Option<bool>,
-    /// Whether the kernel's out-of-memory killer ended the worker; none when the host cannot tell.
+    /// True if the kernel's out-of-memory killer ended the worker; none when the host cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oom: Option<bool>,
     /// The last 4096 bytes of standard output.
     pub stdout_tail: String,
     /// The last 4096 bytes of standard error.
     pub stderr_tail: String,
-    /// How much of the standard output the file `stdout` has; none where the command was never executed, and in version 1.
+    /// Lengths of the standard output; none where the command was never executed, and in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StdoutRecord>,
-    /// What the run used.
     pub usage: Usage,
-    /// When the command was exec'ed, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time of the exec of the command, in microseconds of `CLOCK_BOOTTIME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at_us: Option<u64>,
-    /// When nothing of the run was left, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time at which nothing of the run was left, in microseconds of `CLOCK_BOOTTIME`.
     pub ended_at_us: u64,
     /// The same moment in microseconds since the epoch, as the clock of the host had it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,7 +168,7 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
-    /// Returns how long the worker's command ran, with all that it has started; none where it was never started.
+    /// Returns the time for which the worker's command ran, with all processes that it started; none where it was never started.
     pub fn lived(&self) -> Option<Duration> {
         let us = self.ended_at_us.saturating_sub(self.started_at_us?);
         Some(Duration::from_micros(us))
@@ -220,20 +212,20 @@ pub struct Straggler {
 pub struct UnkillableRecord {
     /// The format of the record.
     pub version: u32,
-    /// When these were first seen, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time at which these were first seen, in microseconds of `CLOCK_BOOTTIME`.
     pub at_us: u64,
-    /// What is left, [`UnkillableRecord::NAMED`] at most.
+    /// Processes left, [`UnkillableRecord::NAMED`] at most.
     pub processes: Vec<Straggler>,
-    /// How many more there are.
+    /// Number of further processes.
     #[serde(default)]
     pub more: usize,
 }
 
 impl UnkillableRecord {
-    /// How many processes a record names: a run may have left thousands.
+    /// Limit on the processes that a record names: a run may have left thousands.
     pub const NAMED: usize = 16;
 
-    /// Describes what is left of a run.
+    /// Builds the record of the processes left of a run.
     pub(crate) fn of(mut processes: Vec<Straggler>, at_us: u64) -> Self {
         processes.sort_by_key(|straggler| straggler.pid);
         let more = processes.len().saturating_sub(Self::NAMED);
@@ -241,7 +233,7 @@ impl UnkillableRecord {
         Self { version: VERSION, at_us, processes, more }
     }
 
-    /// Whether it says the same as another one, whenever that was.
+    /// Returns true if both records name the same processes, at whatever time.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         (&self.processes, self.more) == (&other.processes, other.more)
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Conversation, VERSION};
 
-/// What the worker reads on its standard input.
+/// Standard input of the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
@@ -27,7 +27,7 @@ pub struct TerminalSize {
     pub columns: u16,
 }
 
-/// One run, complete: `spec.json` in its run directory.
+/// A run, complete: `spec.json` in its run directory.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The version of the directory that its writer knows.
@@ -36,7 +36,6 @@ pub struct RunSpec {
     pub board: String,
     /// The name that the board had when the run started.
     pub board_name: String,
-    /// The id of the task.
     pub task: String,
     /// The run's number on its board.
     pub run: i64,
@@ -51,9 +50,9 @@ pub struct RunSpec {
     /// unless it starts in a directory outside of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<PathBuf>,
-    /// What the command reads on its standard input.
+    /// Standard input of the command.
     pub stdin: Stdin,
-    /// How its agent takes messages while it works, the prompt among them; none where it takes none.
+    /// Protocol in which its agent takes messages while it works, the prompt among them; none where it takes none.
     #[serde(default)]
     pub conversation: Option<Conversation>,
     /// The terminal that the command runs at, in the place of standard input, output and error; none where it runs at none.
@@ -66,14 +65,14 @@ pub struct RunSpec {
     /// The size that the file `stdout` never exceeds, in bytes.
     #[serde(default)]
     pub stdout_cap: u64,
-    /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub grace_ms: u64,
-    /// How long the worker may show no progress, in milliseconds; none for no limit.
+    /// Limit on the time without progress, in milliseconds; none for no limit.
     #[serde(default)]
     pub idle_ms: Option<u64>,
-    /// What the worker may touch.
+    /// Restrictions of the worker.
     pub policy: policies::Policy,
     /// The concrete places and ids that the policy's words stand for.
     pub surroundings: policies::Surroundings,
@@ -81,7 +80,7 @@ pub struct RunSpec {
     pub cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
     pub poke: PathBuf,
-    /// What the host can enforce, as the daemon has found it out; without it confine looks for itself.
+    /// Layers that the host can enforce, as the daemon has found; without them confine probes the host itself.
     #[serde(default)]
     pub host: Option<policies::Support>,
     /// The lease on the workspace, which the shim owns as long as it lives.
@@ -90,7 +89,7 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// What starts a program that is no run of a task: it is on no board, reads nothing, and has no log and no limits of its own.
+    /// Spec of a program that is no run of a task: it is on no board, reads nothing, and has no log and no limits of its own.
     #[must_use]
     pub fn of_program(
         argv: Vec<String>,
@@ -135,11 +134,10 @@ impl RunSpec {
 pub struct LeaseSpec {
     /// The directory of lease files.
     pub dir: PathBuf,
-    /// The workspace, for messages.
     pub workspace: PathBuf,
-    /// Which directory it is.
+    /// Identity of the directory.
     pub place: workspace::Place,
-    /// Who owns it, for messages.
+    /// Owner of the directory, for messages.
     pub holder: workspace::LeaseHolder,
 }
 
@@ -171,7 +169,7 @@ pub(crate) struct ShimSpec {
     /// The nonce of the claim that this run belongs to.
     pub(crate) nonce: String,
     pub(crate) stdin: Stdin,
-    /// How its agent takes messages while it works; none where it takes none.
+    /// Protocol in which its agent takes messages while it works; none where it takes none.
     #[serde(default)]
     pub(crate) conversation: Option<Conversation>,
     /// The terminal that its worker runs at; none where it runs at none.
@@ -184,19 +182,18 @@ pub(crate) struct ShimSpec {
     /// The size that the file `stdout` never exceeds, in bytes.
     #[serde(default)]
     pub(crate) stdout_cap: u64,
-    /// When the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
+    /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub(crate) grace_ms: u64,
-    /// How long the worker may show no progress, in milliseconds; none for no limit.
+    /// Limit on the time without progress, in milliseconds; none for no limit.
     #[serde(default)]
     pub(crate) idle_ms: Option<u64>,
-    /// Whose ids the worker gets.
+    /// User and groups of the worker.
     pub(crate) surroundings: ShimSurroundings,
     pub(crate) cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
     pub(crate) poke: PathBuf,
-    /// The lease on the workspace.
     #[serde(default)]
     pub(crate) lease: Option<LeaseSpec>,
 }
@@ -209,7 +206,7 @@ pub(crate) struct ShimSurroundings {
     /// The pid namespace that the worker is born in; none where it shares the host's.
     #[serde(default)]
     pub(crate) pid_namespace: Option<policies::PidNamespace>,
-    /// Where the shim keeps the listening socket of the run's proxy; none where it has none.
+    /// Path of the listening socket of the run's proxy, which the shim keeps; none where it has none.
     #[serde(default)]
     pub(crate) proxy: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What `/proc/<pid>/stat` says of a process that this crate acts on (`proc_pid_stat(5)`).
+//! Reader of `/proc/<pid>/stat` for processes that this crate acts on (`proc_pid_stat(5)`).
 
 use std::fs;
 use std::io;

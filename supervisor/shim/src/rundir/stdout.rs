@@ -51,8 +51,8 @@ impl Stdout {
         (count as u64 <= DOCUMENT_BYTES).then_some(text)
     }
 
-    /// Hands over each line of what was kept, without its end. Where the middle was cut out, two torn lines and one of ours
-    /// stand in its place; nothing tells them from the worker's, so a reader passes over what it does not understand.
+    /// Hands over each line of the kept output, without its end. Where the middle was cut out, two torn lines and a line of our own
+    /// stand in its place; nothing separates them from the worker's lines, so a reader skips lines that it cannot parse.
     pub fn each_line(&self, mut take: impl FnMut(&[u8])) {
         let Some(file) = &self.file else {
             self.tail.lines().for_each(|line| take(line.as_bytes()));

@@ -9,13 +9,13 @@ use super::{RunDir, TerminalSize};
 
 const KEYS: &str = "keys";
 
-/// What a FIFO takes whole or not at all: `PIPE_BUF` of Linux (pipe(7)).
+/// Largest write that a FIFO takes whole or not at all: `PIPE_BUF` of Linux (pipe(7)).
 const FRAME_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 3;
 const TEXT: u8 = b't';
 const SIZE: u8 = b's';
 
-/// What a person does at the terminal of a run.
+/// An act of a person at the terminal of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keyed {
     /// Bytes for its worker, [`Keyed::BYTES`] at most.
@@ -40,7 +40,8 @@ impl Keyed {
         std::iter::once(kind).chain(length).chain(body).collect()
     }
 
-    /// Takes the first whole frame out of what was read; none where there is none yet. What is no frame is dropped with all behind it.
+    /// Removes the first whole frame from the bytes read; none without a whole frame. An invalid frame is dropped with all bytes
+    /// behind it.
     pub(crate) fn take(read: &mut Vec<u8>) -> Option<Keyed> {
         let (&[kind, low, high], rest) = read.split_first_chunk::<HEAD_BYTES>()?;
         let length = usize::from(u16::from_le_bytes([low, high]));
@@ -60,7 +61,7 @@ impl Keyed {
     }
 }
 
-/// Why nothing was passed to the terminal of a run.
+/// Reasons why nothing was passed to the terminal of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKeyed {
     /// More was passed than its worker has read.
@@ -85,13 +86,13 @@ impl RunDir {
         self.path().join(KEYS)
     }
 
-    /// Whether the run has a terminal: its shim has made the FIFO.
+    /// Returns true if the run has a terminal: its shim has made the FIFO.
     pub fn has_terminal(&self) -> bool {
         let found = std::fs::symlink_metadata(self.keys_path());
         found.is_ok_and(|found| found.file_type().is_fifo())
     }
 
-    /// Passes something to the terminal of a live run, whole or not at all. Waits for nobody.
+    /// Passes a frame to the terminal of a live run, whole or not at all. Never waits.
     ///
     /// # Errors
     /// Nothing was passed. A text that is longer than [`Keyed::BYTES`] is refused.
