@@ -1,4 +1,4 @@
-//! What the command line understands: the global options, and the words of the table.
+//! Grammar of the command line: the global options, and the words of the table.
 
 use clap::Command;
 use kernel::BoardName;
@@ -143,7 +143,7 @@ pub(super) fn global() -> Command {
     <Global as clap::Args>::augment_args(Command::new("supervisor"))
 }
 
-/// Whether a word on the command line is that of a type of the table: `attach-rm` is `AttachRm`.
+/// Returns true if a word on the command line names a type of the table: `attach-rm` is `AttachRm`.
 fn is_named(word: &str, type_name: &str) -> bool {
     let dashed = type_name.char_indices().flat_map(|(at, letter)| {
         let dash = (at > 0 && letter.is_ascii_uppercase()).then_some('-');

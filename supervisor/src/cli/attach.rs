@@ -19,9 +19,9 @@ use crate::terminal::{Ink, complain, printable};
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{Attach, Events, Log, Show, Steer};
 
-/// How many lines that were typed wait for the one before them to be sent; more wait in the terminal.
+/// Limit on typed lines that wait for the line before them to be sent; more wait in the terminal.
 const TYPED: usize = 4;
-/// How long one question waits at the daemon.
+/// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
 /// The same as long as it is not known whether there is a terminal.
 const FIRST_SECONDS: u64 = 1;
@@ -125,11 +125,11 @@ async fn until<T>(
     }
 }
 
-/// What a person does beside looking.
+/// Input that a person may give while watching.
 enum Hands {
-    /// Nothing: nobody can.
+    /// None: the run takes no input.
     Tied,
-    /// It is not known yet whether the worker has a terminal. Until then what is typed waits in the person's own.
+    /// Not known yet: the daemon has not said if the worker has a terminal. Until then typed keys wait in the person's own.
     Unknown(Keyboard),
     /// Keys go to the terminal of the worker.
     Keys(Keyboard),
@@ -204,7 +204,7 @@ async fn send(client: &Client, task: &TaskId, message: String) {
     }
 }
 
-/// What is shown of the runs.
+/// Output of the runs.
 struct Stream {
     output: Output,
     run: Option<RunId>,
@@ -233,7 +233,7 @@ impl Stream {
         self.begun.rest().map_or(Ok(()), |rest| self.line(&rest))
     }
 
-    /// Says how the run ended, once.
+    /// Reports the end of the run, once.
     fn end(&mut self, last: Option<&Run>, status: Status) -> Result<(), Failure> {
         self.rest()?;
         if std::mem::replace(&mut self.has_said_end, true) {

@@ -18,14 +18,14 @@ use crate::verbs::{Log, Logged, TerminalSize, Type, Typed};
 
 /// The key that leaves the worker alone: Ctrl-].
 const LEAVE: u8 = 0x1d;
-/// The most that is sent at once. What is longer goes in pieces.
+/// Limit on the bytes sent at once. Longer input goes in pieces.
 const PIECE: usize = 1024;
-/// How often the daemon hears that somebody is there.
+/// Interval at which the daemon hears that a person is at the terminal.
 const STILL_THERE: Duration = Duration::from_secs(5);
-/// How long a worker that reads nothing is left alone, and a daemon that does not answer.
+/// Pause after a worker that reads nothing, or a daemon that does not answer.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Why a person is no more at the terminal.
+/// Reasons why a person left the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// They pressed the key for that, or their terminal is gone.
@@ -44,22 +44,22 @@ pub(super) struct Keyboard {
 
 type Sending<'a> = Pin<Box<dyn Future<Output = (Vec<u8>, Result<Typed, Failure>)> + Send + 'a>>;
 
-/// One terminal, while a person is at it.
+/// A terminal, while a person is at it.
 struct Attached<'a> {
     client: &'a Client,
     task: &'a TaskId,
     holder: &'a str,
     screen: Lent,
-    /// What goes to the person's terminal.
+    /// Output for the person's terminal.
     pending: Option<String>,
-    /// What was typed and is not sent.
+    /// Typed bytes that are not sent yet.
     unsent: Vec<u8>,
-    /// Whether the worker is to have the size of the person's terminal, or the daemon is to hear that they are there.
+    /// True if a message to the daemon is due: the size of the person's terminal, or the sign that a person is there.
     is_due: bool,
     sending: Option<Sending<'a>>,
     /// Not before then, after the daemon or the worker took nothing.
     pause: Option<Instant>,
-    /// Who else types, as far as that was said.
+    /// Other people at the keys, as last reported.
     typist: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Keyboard {
         Keyboard { typed: None, holder: uuid::Uuid::new_v4().to_string() }
     }
 
-    /// Shows the terminal of a run from `log` on, which gets the place where it ends, and sends what is typed.
+    /// Shows the terminal of a run from `log` on, which moves along, and sends the typed keys.
     pub(super) async fn attach(
         &mut self,
         client: &Client,
@@ -157,7 +157,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Takes what was typed, up to the key that leaves.
+    /// Takes typed bytes, up to the key that leaves.
     fn typed(&mut self, keys: &[u8]) -> Option<Left> {
         let end = keys.iter().position(|key| *key == LEAVE);
         // A person who types into a worker that reads nothing for long is not kept in memory.
@@ -205,7 +205,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Sends what was typed last, gives the keyboard back, then the terminal.
+    /// Sends the last typed bytes, gives the keyboard back, then the terminal.
     async fn leave(mut self) {
         let last = async {
             if let Some(sending) = self.sending.take() {
@@ -225,7 +225,7 @@ impl<'a> Attached<'a> {
     }
 }
 
-/// How many of the first bytes to send: whole characters, and at least one byte.
+/// Returns the number of the first bytes to send: whole characters, and at least one byte.
 fn whole_characters(bytes: &[u8], most: usize) -> usize {
     let first = &bytes[..bytes.len().min(most)];
     let begun = first.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());

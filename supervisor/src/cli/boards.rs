@@ -133,7 +133,7 @@ Examples:
     },
 }
 
-/// The board that commands mean: what is said, else what was chosen with `switch`, else the default one.
+/// Returns the board for commands: the named board, else the board chosen with `switch`, else the default board.
 pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName, Failure> {
     if let Some(board) = said {
         return Ok(board);

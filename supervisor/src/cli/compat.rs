@@ -2,9 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Returns a command line in this program's words. `kanban` in front of the verb is dropped, the `--color` of
-/// `boards create` is the board's, not the terminal's, `attachments get`, `rm` and `list` are those of one word, the
-/// `--format json` of a list is `--json`, the `--tail` of `log` counts bytes, as that of `logs` counts lines, and `-9` and `-KILL` directly behind `kill` are its signal.
+/// Returns a command line in this program's words. It drops `kanban` in front of the verb, leaves the `--color` of `boards create` to
+/// the board, joins `attachments get`, `rm` and `list` into single words, turns `--format json` of a list into `--json`, lets the
+/// `--tail` of `log` count bytes as the `--tail` of `logs` counts lines, and reads `-9` and `-KILL` directly behind `kill` as its
+/// signal.
 pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let verb = first_verb(&words);
@@ -74,7 +75,7 @@ fn of_bytes(word: &OsStr) -> Option<OsString> {
     (value.is_empty() || value.starts_with('=')).then(|| format!("--bytes{value}").into())
 }
 
-/// Where the first word stands that is neither an option nor the value of one.
+/// Returns the position of the first word that is neither an option nor an option's value.
 pub(super) fn first_verb(words: &[OsString]) -> usize {
     let mut at = 1;
     while let Some(word) = words.get(at).filter(|word| word.as_encoded_bytes().starts_with(b"--")) {

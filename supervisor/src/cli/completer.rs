@@ -19,9 +19,9 @@ use crate::output::Output;
 use crate::terminal::{Colour, cut, printable};
 use crate::verbs::{Name, Named, Names};
 
-/// How long a person waits for a completion at most.
+/// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);
-/// How much of a title stands beside an id, in shells that show it.
+/// Length of a title beside an id, in shells that show it.
 const TITLE: usize = 60;
 
 /// Answers the script of a shell, where it asks. None where this is another command.
@@ -51,7 +51,7 @@ fn with_verbs_of_attachments(command: Command) -> Command {
     command.mut_subcommand("attachments", |attachments| attachments.subcommands(added))
 }
 
-/// A command with those that plugins add.
+/// Returns a command with the commands of plugins.
 fn with_plugins(command: Command) -> Command {
     let Ok(root) = line().chosen_root() else { return command };
     let plugins = Plugins::load(&root);
@@ -71,7 +71,7 @@ fn with_plugins(command: Command) -> Command {
     command.subcommands(added)
 }
 
-/// A command with its completions; `above` is the one that it belongs to.
+/// Returns a command with its completions; `above` is its parent command.
 fn completed(command: Command, above: &str) -> Command {
     let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
     let of_program = above.is_empty() && name == "supervisor";
@@ -83,7 +83,7 @@ fn completed(command: Command, above: &str) -> Command {
     command.mut_subcommands(|below| completed(below, &verb))
 }
 
-/// What an argument is completed with.
+/// Completions of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Names(Named),
@@ -116,7 +116,7 @@ impl ValueCompleter for Values {
     }
 }
 
-/// What the values of an argument of a verb are, by what its help calls them and, where that is no more than a name, by the verb.
+/// Returns the kind of values of an argument of a verb, by its name in the help and, where that is only a name, by the verb.
 fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
     let id = argument.get_id().as_str();
     let names_profile = [
@@ -155,7 +155,7 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
     }
 }
 
-/// What the values of an argument name, by what its help calls them.
+/// Returns the kind of values that an argument's name in the help stands for.
 fn named_by(argument: &Arg) -> Option<Named> {
     let id = argument.get_id().as_str();
     let value = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
@@ -175,7 +175,7 @@ fn named_by(argument: &Arg) -> Option<Named> {
     }
 }
 
-/// The names that begin with what was typed; none where they cannot be had soon.
+/// Returns the names that begin with the typed text; none where they cannot be had soon.
 fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     let begins = begun.to_string_lossy().into_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -8,8 +8,8 @@ use crate::failure::Failure;
 /// The variable by which the script asks.
 pub(super) const VARIABLE: &str = "SUPERVISOR_COMPLETE";
 
-/// What zsh needs beside it. It loads a file of its search path as the function `_supervisor` at the first press of the key, and that press has to be
-/// answered too.
+/// Extra lines for zsh. It loads a file of its search path as the function `_supervisor` at the first press of the key, and that press
+/// needs an answer too.
 const AUTOLOADED: &str = "
 if [[ \"$funcstack[1]\" = _supervisor ]]; then
     _clap_dynamic_completer_supervisor \"$@\"

@@ -20,7 +20,7 @@ use crate::resources::surface;
 use crate::terminal::complain;
 use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
 
-/// When a person who waits in front of a terminal wants to hear what for.
+/// Time after which a person who waits at a terminal hears the reason.
 const LONG: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Result<u8, Failure> {
@@ -67,7 +67,7 @@ fn of_a_member(failure: Failure, ownership: Ownership, client: &Client) -> Failu
         .hint("its daemon starts tasks by itself; `supervisor list --why` says what yours wait for")
 }
 
-/// The exit code of several tasks: that of the first one that has another than 0.
+/// Returns the exit code of several tasks: the first that is not 0.
 fn first_failure(before: u8, next: u8) -> u8 {
     if before == 0 { next } else { before }
 }
@@ -117,7 +117,7 @@ async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<u8, Failure>
     }
 }
 
-/// What happened after an event, as far as a pass tells of it.
+/// Returns the report of a pass about an event.
 async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> {
     use EventKind as E;
     let kinds = [E::Claimed, E::Reclaimed, E::Crashed, E::TimedOut, E::Stalled, E::GaveUp, E::Promoted];

@@ -45,7 +45,7 @@ pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output
     output.reply::<DispatchFleet>(&all)
 }
 
-/// What is in the directory of a fleet.
+/// Files in the directory of a fleet.
 #[derive(Debug, Default)]
 struct Found {
     /// The directories, in their order.
@@ -108,7 +108,8 @@ fn require_no_link(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a name matches a pattern: `*` stands for any text, `?` for one character. Takes the product of their lengths at most.
+/// Returns true if a name matches a pattern: `*` stands for any text, `?` for one character. Takes the product of their lengths at
+/// most.
 fn matches(glob: &[char], name: &[char]) -> bool {
     let (mut at, mut seen, mut star) = (0, 0, None);
     while seen < name.len() {

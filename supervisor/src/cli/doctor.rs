@@ -18,7 +18,7 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
     output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
 }
 
-/// What keeps the daemon from writing to boards that it has open, and what it does not hear; nothing where none answers.
+/// Returns the defects of a daemon: boards that it cannot write to, and events that it does not hear; none where no daemon answers.
 async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {

@@ -8,7 +8,7 @@ use crate::api::blocking;
 use crate::environment;
 use crate::failure::Failure;
 
-/// Whether an editor can be shown.
+/// Returns true if an editor can be shown.
 pub(super) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }

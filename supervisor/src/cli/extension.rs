@@ -27,7 +27,7 @@ pub(super) struct Extension {
     words: Vec<String>,
 }
 
-/// What a command line means that has no command of ours, where a plugin of that name is installed.
+/// Returns the plugin command for a command line without a command of ours, where a plugin of that name is installed.
 pub(super) fn meant(error: &Error, words: &[OsString]) -> Option<Extension> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;

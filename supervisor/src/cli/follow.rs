@@ -1,4 +1,4 @@
-//! What goes on until it is interrupted or its task is over: `watch`, `tail`, `status --watch`.
+//! Commands that go on until they are interrupted or their task is over: `watch`, `tail`, `status --watch`.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::terminal::reader_is_gone;
 use crate::verbs::{EventPage, Events, Show, Status, event_line, starts_later};
 
-/// How long one question waits at the daemon.
+/// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
 
 /// Follow the events of the whole board

@@ -144,7 +144,7 @@ fn verb_and_rest(words: &[OsString]) -> Option<(&str, impl Iterator<Item = &str>
     Some((words.next()?.to_str()?, words.filter_map(|word| word.to_str())))
 }
 
-/// What to say to a line whose verb is another program's.
+/// Returns the answer to a line with a verb of another program.
 pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
     let (word, mut rest) = verb_and_rest(words)?;
     let (_, ours) = FOREIGN.iter().find(|(foreign, _)| *foreign == word)?;
@@ -153,7 +153,8 @@ pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
     Some(Failure::usage(format!("there is no command `{word}`")).hint(ways.join(", or ")))
 }
 
-/// What to say to a line that begins with a command of ours and means one of another program. Words behind `--` are the line's own.
+/// Returns the answer to a line that begins with a command of ours and is meant for another program. Words behind `--` are the line's
+/// own.
 pub(super) fn pair(words: &[OsString]) -> Option<Failure> {
     let (word, rest) = verb_and_rest(words)?;
     let rest: Vec<&str> = rest.collect();
@@ -167,7 +168,7 @@ pub(super) fn pair(words: &[OsString]) -> Option<Failure> {
     Some(Failure::usage(format!("there is no command `{first} {second}`")).hint(ways.join(", or ")))
 }
 
-/// What to say to a task behind a command that takes none: `stop TASK`, `status TASK`.
+/// Returns the answer to a task behind a command that takes none: `stop TASK`, `status TASK`.
 pub(super) fn without_task(words: &[OsString]) -> Option<Failure> {
     let (word, mut rest) = verb_and_rest(words)?;
     let (verb, does, way) = WITHOUT_TASK.iter().find(|(verb, ..)| *verb == word)?;
@@ -175,7 +176,7 @@ pub(super) fn without_task(words: &[OsString]) -> Option<Failure> {
     Some(Failure::usage(format!("`{verb}` {does} {task}")).hint(filled(way, Some(task))))
 }
 
-/// What does here what a flag or a value of another program does there.
+/// Returns our equivalent of a flag or a value of another program.
 pub(super) fn value(error: &Error, words: &[OsString]) -> Option<&'static str> {
     let refused = match error.kind() {
         ErrorKind::UnknownArgument => [ContextKind::InvalidArg, ContextKind::InvalidArg],

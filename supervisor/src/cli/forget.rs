@@ -1,4 +1,4 @@
-//! `login --forget`: what is kept for an assignee goes, and the copies of it among the sessions of tasks.
+//! `login --forget`: removes the kept files of an assignee, and their copies among the sessions of tasks.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -18,13 +18,14 @@ use crate::verbs::List;
 
 #[derive(Debug)]
 pub(super) struct Forgotten {
-    /// Whether anything was kept.
+    /// True if anything was kept.
     pub(super) was_kept: bool,
-    /// Where a copy may be left, and why.
+    /// Places where a copy may be left, with the reason.
     pub(super) left: Vec<String>,
 }
 
-/// Forgets what is kept for an assignee in a tenant, or without one. A run under way keeps its copy until it ends; the next one has none.
+/// Forgets the kept files of an assignee in a tenant, or without one. A run under way keeps its copy until it ends; the next one has
+/// none.
 pub(super) async fn forget(
     client: &Client,
     name: &Profile,

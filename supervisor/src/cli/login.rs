@@ -43,7 +43,6 @@ pub(super) struct Login {
     forget: bool,
 }
 
-/// The outcome of a login.
 #[derive(Debug, Serialize)]
 struct Outcome {
     name: Profile,

@@ -18,7 +18,7 @@ use crate::terminal::{Ink, complain, printable_output};
 use crate::time::since::Since;
 use crate::verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
-/// How long one question waits at the daemon.
+/// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
 /// The same for a run that has not begun.
 const NOT_STARTED_SECONDS: u64 = 2;
@@ -95,7 +95,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or_default())
 }
 
-/// What is to be shown, in the order of the tasks.
+/// Logs to show, in the order of the tasks.
 async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
     let mut wanted = Vec::new();
     for task in &logs.task_ids {
@@ -136,19 +136,19 @@ async fn live_since(client: &Client, task: &TaskId, since: Timestamp) -> Result<
 #[derive(Debug)]
 pub(super) struct Source {
     log: Log,
-    /// What its lines begin with.
+    /// Prefix of its lines.
     label: Option<String>,
     /// A line that has no end yet, where lines have a label.
     begun: String,
-    /// Whether the last line that was printed has an end.
+    /// True if the last printed line has an end.
     at_line_start: bool,
-    /// Where the stream of an agent is shown as a person reads it: its line that has no end yet.
+    /// Unfinished line of an agent's stream that is shown in its readable form.
     read: Option<Begun>,
     format: Option<Format>,
     served: Served,
-    /// Whether anything was printed.
+    /// True if anything was printed.
     has_text: bool,
-    /// How many bytes of what was there at the first look are not shown yet.
+    /// Bytes of the log at the first look that are not shown yet.
     left: Option<u64>,
     /// The check that has run since.
     check: Option<RunId>,
@@ -170,13 +170,13 @@ impl Source {
         }
     }
 
-    /// The whole log of one run, that of an agent as a person reads it.
+    /// Returns the whole log of one run; the log of an agent in its readable form.
     pub(super) fn of_run(task: &TaskId, run: RunId) -> Self {
         let log = Log { task_id: Some(task.clone()), run: Some(run), offset: Some(0), ..Log::default() };
         Source { read: Some(Begun::default()), ..Source::new(None, log) }
     }
 
-    /// Shows what there is. In JSON it is one piece.
+    /// Shows the present log. In JSON it is one piece.
     async fn as_it_stands(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         if output.json() {
             return output.value(&client.call(&self.log).await?);
@@ -198,14 +198,14 @@ impl Source {
         }
     }
 
-    /// Whether a piece is the last of what was there at the first look: a run may write faster than anybody reads.
+    /// Returns true if a piece is the last of the log at the first look: a run may write faster than a person reads.
     fn is_all_there_was(&mut self, piece: &Logged) -> bool {
         let left = self.left.get_or_insert(piece.length.saturating_sub(piece.offset));
         *left = left.saturating_sub(piece.next_offset.saturating_sub(piece.offset));
         *left == 0 || piece.text.is_empty()
     }
 
-    /// Says what a log that ends leaves open: that it is empty, and where that of the check is.
+    /// Reports the state of an ended log: empty, or the place of the check's log.
     fn tell(&mut self, piece: &Logged) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
         if !self.has_text && piece.length == 0 {
@@ -217,7 +217,7 @@ impl Source {
         }
     }
 
-    /// Shows what there is; the last line of a live run is left open.
+    /// Shows the present log; the last line of a live run is left open.
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         self.begin_anew();
         loop {
@@ -233,7 +233,7 @@ impl Source {
         }
     }
 
-    /// Shows what there is and what comes until the run has ended. Returns the exit code of the run.
+    /// Shows the present log and new output until the run has ended. Returns the exit code of the run.
     pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
         self.begin_anew();
         let (mut waits, mut has_told) = (Waits::default(), false);
@@ -270,7 +270,7 @@ impl Source {
         }
     }
 
-    /// Where no end of the log is asked for, all of it is, however many pieces it has.
+    /// Begins at the start of the log, unless its end was asked for.
     fn begin_anew(&mut self) {
         if self.log.tail.is_none() && self.log.lines.is_none() {
             self.log.offset.get_or_insert(0);
@@ -325,7 +325,7 @@ fn labelled(label: &str, text: &str, output: Output) -> String {
     text.lines().flat_map(|line| [label.as_str(), " ", line, "\n"]).collect()
 }
 
-/// Why a task that is followed does not go on.
+/// Returns the reason why a followed task does not go on.
 fn archived(task: &TaskId) -> String {
     format!("{task} is archived and was not done: supervisor unarchive {task}")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{CommandLine, command, completion_script};
 use crate::failure::Failure;
 
-/// What the main page says about what every command has in common.
+/// Text of the main page about all commands.
 const COMMON: &str = r"
 .SH ENVIRONMENT
 .TP
@@ -27,7 +27,7 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
-/// What to name instead of a place that cannot be used.
+/// Returns the name to use instead of a place that cannot be used.
 const PLACE: &str = "a directory";
 
 /// The page of the unit, which stands beside it.
@@ -132,7 +132,7 @@ fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What stands below the help: examples are shown as they are, other text is filled.
+/// Returns the text below the help: examples are shown as they are, other text is filled.
 fn notes(text: &mut Vec<u8>, after: &str) -> io::Result<()> {
     use io::Write as _;
     for block in after.split("\n\n").filter(|block| !block.trim().is_empty()) {

@@ -14,16 +14,16 @@ use crate::output::Output;
 use crate::terminal::complain;
 use crate::verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 
-/// How many tasks one request is about: it is one transaction, and others wait for its end.
+/// Limit on the tasks of a request: it is one transaction, and others wait for its end.
 const PART: usize = 500;
 
-/// What a command line says of its tasks.
+/// Tasks that a command line selects.
 pub(super) enum Said {
-    /// Their ids.
+    /// Ids.
     Ids,
-    /// What they have in common, and nothing is left to do: none matches, or they were only to be shown.
+    /// Selected by their properties, with nothing left to do: none matches, or they were only to be shown.
     Nothing,
-    /// What they have in common: it is these.
+    /// Selected by their properties.
     Tasks(Vec<TaskId>),
 }
 
@@ -85,7 +85,7 @@ async fn held(client: &Client) -> Result<BTreeSet<String>, Failure> {
     Ok(holds.filter(|hold| hold.scope == HoldScope::Task).map(|hold| hold.name).collect())
 }
 
-/// What to say where no task matches. Who named no status learns which were looked at.
+/// Returns the answer where no task matches. Without a status on the command line it names the statuses searched.
 fn no_match(matching: &Matching, of: &[Status]) -> String {
     if matching.names_status() || of.is_empty() {
         return "No task matches; nothing was done.".to_owned();
@@ -94,7 +94,7 @@ fn no_match(matching: &Matching, of: &[Status]) -> String {
     format!("No task in {} matches; nothing was done. Use --status to select other statuses.", of.join(", "))
 }
 
-/// Shows the tasks and asks whether they are meant. Without a terminal nobody can say so.
+/// Shows the tasks and asks for consent. Without a terminal it refuses.
 async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> {
     let count = Counted(tasks.len() as u64, "task");
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !output.json();

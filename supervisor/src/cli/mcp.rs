@@ -35,7 +35,7 @@ pub(super) async fn run(line: &CommandLine, verb: Mcp) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// How an agent program starts this server, for the root and the board that are meant here.
+/// Returns the command by which an agent program starts this server, for this root and board.
 fn launch(line: &CommandLine) -> Result<Launch, Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::failed(format!("failed to find the path of this program: {e}")))?;

@@ -146,8 +146,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Parses a command line. What is refused, explained or not known is decided by the whole command line, which takes a while to
-/// make; what is asked for by its name needs that word alone.
+/// Parses a command line. Errors, help and unknown words need the whole command line, which takes a while to build; a command that is
+/// named needs its own word alone.
 fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let word = words.get(compat::first_verb(words));
     let alone = match word.map(|word| word.to_str()) {
@@ -163,7 +163,7 @@ fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     }
 }
 
-/// What a command is given beside its own arguments.
+/// Context of a command beside its own arguments.
 #[derive(Debug)]
 struct CommandLine {
     global: Global,
@@ -171,7 +171,7 @@ struct CommandLine {
 }
 
 impl CommandLine {
-    /// The root that is meant, where its directories are nobody else's.
+    /// The named root, once its directories are known to be safe.
     fn root(&self) -> Result<Root, Failure> {
         let root = self.chosen_root()?;
         own_directory::require(&root)?;
@@ -207,7 +207,7 @@ async fn call<V: Command>(client: &Client, mut verb: V, output: Output) -> Resul
     output.reply::<V>(&reply)
 }
 
-/// What the command line understands.
+/// Returns the grammar of the command line.
 pub(crate) fn command() -> clap::Command {
     let program = prepared(<Cli as clap::CommandFactory>::command());
     let after = program.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -1,18 +1,18 @@
-//! How work came out, as an exit code: that of a run, and that of a task which does not go on by itself.
+//! Exit codes of finished work: of a run, and of a task that does not go on by itself.
 
 use kernel::{BlockKind, Outcome, Run, Status};
 
 use crate::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
 use crate::verbs::Shown;
 
-/// The exit code of what has followed a run to its end: that of its task, as `wait` has it, where the run is the last one and the task does
-/// not go on by itself; else that of the run.
+/// Returns the exit code of a command that has followed a run to its end: the code of its task, as `wait` has it, where the run is the
+/// last one and the task does not go on by itself; else the code of the run.
 pub(super) fn after_run(shown: &Shown, run: &Run) -> u8 {
     let is_last = shown.runs.last().is_none_or(|last| last.id == run.id);
     of_task(shown).filter(|_| is_last).unwrap_or_else(|| of_run(run))
 }
 
-/// The exit code of a run that has ended: 0 for work that was handed over, else that of its command.
+/// Returns the exit code of an ended run: 0 for work that was handed over, else the code of its command.
 fn of_run(run: &Run) -> u8 {
     match run.outcome {
         Some(

@@ -119,7 +119,7 @@ Examples:
     },
 }
 
-/// What became of the directory of a plugin.
+/// Result of a change of a plugin's directory.
 #[derive(Debug, Serialize)]
 struct Changed {
     name: PluginName,
@@ -173,7 +173,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
     }
 }
 
-/// Names the directory that somebody may mean who names a plugin that is not installed.
+/// Returns the directory that is probably meant by the name of a plugin that is not installed.
 fn beside(refusal: Failure, plugin: &str) -> Failure {
     if refusal.code != Code::NotFound || plugin.contains('/') || !Path::new(plugin).is_dir() {
         return refusal;
@@ -195,7 +195,7 @@ fn said(output: Output, done: &str, changed: &Changed, next: Option<&str>) -> Re
     Ok(0)
 }
 
-/// What is meant: a word with a slash is a path.
+/// Returns the source that a word names: a word with a slash is a path.
 fn to_check(plugin: &str) -> Result<CheckPlugin, Failure> {
     if plugin.contains('/') || plugin.starts_with('.') {
         let path =
@@ -234,7 +234,7 @@ fn refuse_present(client: &Client, name: &PluginName, force: bool) -> Result<(),
         .hint("replace it with --force; its state stays"))
 }
 
-/// Shows what a plugin will be able to do, and asks.
+/// Shows the rights of a plugin, and asks.
 fn agreed(plugin: &Plugin, output: Output) -> Result<bool, Failure> {
     if output.json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage("`plugin install` asks first, and this is not a terminal")
@@ -249,7 +249,7 @@ fn agreed(plugin: &Plugin, output: Output) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What a plugin will be able to do.
+/// Returns the rights of a plugin.
 fn rights(plugin: &Plugin) -> String {
     let manifest = &plugin.manifest;
     let listed = |words: Vec<String>| if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
@@ -278,7 +278,7 @@ fn adds(plugin: &Plugin) -> Vec<String> {
     verbs.chain(tools).chain(sections).chain(sinks).collect()
 }
 
-/// Has the daemon read the plugins again, and says why it does not run one that was just installed.
+/// Has the daemon read the plugins again, and reports why it does not run a new one.
 async fn require_used(client: &Client, name: &PluginName) -> Result<(), Failure> {
     client.call(&Reload::default()).await?;
     let listed = client.call(&ListPlugins { name: Some(name.clone()) }).await?;

@@ -155,7 +155,7 @@ struct Create {
     proposed_for: Option<TaskId>,
 }
 
-/// What became of the file of a profile.
+/// Result of a change of a profile's file.
 #[derive(Debug, Serialize)]
 struct Changed {
     name: Profile,
@@ -164,7 +164,7 @@ struct Changed {
     warnings: Vec<String>,
 }
 
-/// Whether a word names no file, but a profile that is shipped.
+/// Returns true if a word names no file, but a profile that is shipped.
 fn is_shipped(file: &Path) -> bool {
     file.symlink_metadata().is_err() && file.to_str().is_some_and(|name| shipped(name).is_some())
 }
@@ -180,7 +180,7 @@ fn there(name: &Path, output: Output) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the plan of a mission says about a profile that it asks for.
+/// Returns the text of a mission's plan about a profile that it asks for.
 async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<ProposedProfile, Failure> {
     let shown = client.call(&ShowMission { mission: mission.clone() }).await?;
     shown.profiles.into_iter().find(|profile| profile.name == *name).ok_or_else(|| {

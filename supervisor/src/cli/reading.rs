@@ -7,7 +7,7 @@ use crate::terminal::printable_output;
 /// A line that is longer is shown in pieces.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was written so far of a line that has no end yet.
+/// Start of a line that has no end yet.
 #[derive(Debug, Default)]
 pub(super) struct Begun(String);
 
@@ -24,14 +24,15 @@ impl Begun {
         lines
     }
 
-    /// What is left when nothing comes any more.
+    /// Returns the rest at the end of the stream.
     pub(super) fn rest(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.0);
         (!rest.is_empty()).then_some(rest)
     }
 }
 
-/// What is shown of a line, each with its newline: the words and the calls of an agent; any other line as it is, unless it is empty.
+/// Returns the readable form of a line, each with its newline: the text and the calls of an agent; any other line as it is, unless it
+/// is empty.
 pub(super) fn readable(line: &str, format: Option<Format>, output: Output) -> String {
     shown(line, format, &output.screen())
         .unwrap_or_else(|| if line.trim().is_empty() { String::new() } else { printable_output(line) + "\n" })

@@ -1,5 +1,5 @@
-//! A command line that cannot be understood is refused as everything else is: one error, a hint, and JSON where asked for.
-//! One that names no verb asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
+//! Refuses a command line that cannot be parsed like all errors: one error, a hint, and JSON where asked for. A line without a verb
+//! asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
 
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Colour, print};
 
-/// How the parser ends its messages; the hint says the same of the right command.
+/// End of the parser's messages; the hint names the right command instead.
 const POINTER: &str = "For more information, try '--help'.";
 
 /// Prints what the parser has to say: help that was asked for, or a refusal.
@@ -102,7 +102,7 @@ fn example(error: &Error, words: &[OsString]) -> Option<String> {
         .then(|| foreign::with_task("hold {task} --reason 'not before the release'", words))
 }
 
-/// What to say to a line without tasks, of a verb that takes them by what they have in common, too.
+/// Returns the answer to a line without tasks, of a verb that also selects tasks by their properties.
 fn in_common(error: &Error, words: &[OsString]) -> Option<String> {
     if error.kind() != ErrorKind::MissingRequiredArgument {
         return None;
@@ -122,13 +122,13 @@ fn in_common(error: &Error, words: &[OsString]) -> Option<String> {
     })
 }
 
-/// What of the name of a topic is typed first: a page of the documentation is meant without its directory.
+/// Directory that is often typed in front of a topic: a page of the documentation is meant without it.
 fn topic_word(topic: &str) -> &str {
     topic.strip_prefix("docs/").unwrap_or(topic).trim_end_matches(".md")
 }
 
-/// Whether a word may be meant by another one: it begins so, or a letter in three differs at most. The parser's own measure finds a likeness
-/// between almost all short words.
+/// Returns true if another word is likely meant: it begins so, or a letter in three differs at most. The parser's own measure finds a
+/// likeness between almost all short words.
 fn is_like(typed: &str, like: &str) -> bool {
     let letters = typed.chars().count();
     let is_begun = letters >= 3 && like.starts_with(typed);
@@ -159,7 +159,7 @@ fn said(error: &Error, words: &[OsString]) -> String {
     text.replace(&number.to_string(), why)
 }
 
-/// Whether a command line is taken with `--` before the word that was refused.
+/// Returns true if a command line is valid with `--` before the refused word.
 fn is_taken_behind_dashes(error: &Error, words: &[OsString]) -> bool {
     let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return false };
     // Behind them `run` takes any word for the command.

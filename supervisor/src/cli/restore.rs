@@ -1,4 +1,4 @@
-//! `restore` at the command line: puts a backup in the place of a board, while nobody uses it.
+//! `restore` at the command line: puts a backup in the place of a board that is not in use.
 
 use std::path::PathBuf;
 

@@ -19,11 +19,11 @@ use crate::terminal::{complain, cut};
 use crate::time::duration::WrittenDuration;
 use crate::verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
-/// How long one question waits at the daemon. What a task waits for may change without an event of it.
+/// Time that a request waits at the daemon. The reason why a task waits may change without an event of it.
 const WAIT_SECONDS: u64 = 2;
 /// The lane whose prompt is a script.
 const SHELL: &str = "shell";
-/// What a shell does itself: words of its grammar, and commands that are no programs everywhere, or act on the shell.
+/// Words of the shell itself: its grammar, and commands that are no programs everywhere, or act on the shell.
 const OF_SHELL: [&str; 62] = [
     ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do",
     "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi",
@@ -171,8 +171,8 @@ impl Run {
     }
 }
 
-/// Who does it where nobody is named. A file that cannot be used is the daemon's trouble and not the command's: it goes on with the last one
-/// that could.
+/// Returns the assignee for a command that names none. An unusable file is the daemon's trouble and not the command's: the daemon goes
+/// on with the last usable one.
 fn default_assignee(root: &Root, output: Output) -> Profile {
     let (config, defect) = Config::to_read_with(root);
     if let Some(defect) = defect {
@@ -184,7 +184,7 @@ fn default_assignee(root: &Root, output: Output) -> Profile {
     config.run.assignee
 }
 
-/// Refuses an assignee that nothing here has: what nobody runs would be waited for without an end.
+/// Refuses an assignee that no lane or profile serves: its task would wait without an end.
 async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failure> {
     let lines = match client.call(&Assignees::default()).await {
         Ok(Listed::Rows(lines)) => lines,
@@ -218,7 +218,7 @@ fn here() -> Result<String, Failure> {
     }
 }
 
-/// One word is a script as it stands; several are a command, whose words a shell takes as they are.
+/// Returns the script: a single word as it stands, several words as a command that a shell takes as they are.
 fn script(mut words: Vec<String>) -> Result<String, Failure> {
     if words.len() == 1 {
         return Ok(words.remove(0));
@@ -228,13 +228,13 @@ fn script(mut words: Vec<String>) -> Result<String, Failure> {
     })
 }
 
-/// Whether the prompts of an assignee are scripts for sh.
+/// Returns true if the prompts of an assignee are scripts for sh.
 fn is_of_shell(root: &Root, assignee: &Profile) -> bool {
     let lane = |config: Config| Roster::load(root).lane_name(assignee, &config);
     lane(Config::to_read_with(root).0).as_str() == SHELL
 }
 
-/// Whether words are a program with its arguments, and no command of the shell itself.
+/// Returns true if words are a program with its arguments, and no command of the shell itself.
 fn is_program(words: &[String]) -> bool {
     let [program, _, ..] = words else { return false };
     !program.is_empty()
@@ -243,7 +243,7 @@ fn is_program(words: &[String]) -> bool {
         && !OF_SHELL.contains(&program.as_str())
 }
 
-/// Shows what the runs of a task write until it does not go on by itself.
+/// Shows the output of a task's runs until the task does not go on by itself.
 async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown, Failure> {
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };

@@ -28,7 +28,7 @@ const OF_A_SCHEDULE: [&str; 13] = [
     "channel",
     "command",
 ];
-/// Those that say what its task is.
+/// Flags that define the schedule's task.
 const OF_A_TASK: [&str; 13] = [
     "title",
     "body",

@@ -19,7 +19,7 @@ use crate::verbs::{
     ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, read_text, show_schedule,
 };
 
-/// How many ticks a check shows.
+/// Limit on the ticks that a check shows.
 const AHEAD: usize = 5;
 
 /// List, show, add, edit, pause, resume, run, check, import and remove schedules
@@ -260,7 +260,7 @@ fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "toml")
 }
 
-/// Whether a file has the form of the established program.
+/// Returns true if a file has the form of the established program.
 fn is_foreign(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
 }

@@ -1,11 +1,11 @@
-//! Whether a daemon serves the board that a command follows: when it goes, the command reports that, and goes on.
+//! Watches the daemon of a board that a command follows: when it goes, the command reports that, and goes on.
 
 use crate::client::Client;
 use crate::given;
 use crate::owner::OwnerLock;
 use crate::terminal::complain;
 
-/// Whether there was a daemon at the last look.
+/// True if there was a daemon at the last look.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     had: bool,

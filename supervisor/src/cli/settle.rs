@@ -11,14 +11,14 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::verbs::{Events, Show, Shown};
 
-/// How long one question waits at the daemon.
+/// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
 
 /// Tasks that are waited for.
 #[derive(Debug)]
 pub(super) struct Settling {
     open: Vec<TaskId>,
-    /// Those of them that may have settled since they were looked at.
+    /// Tasks that may have settled since the last look.
     due: VecDeque<TaskId>,
     events: Events,
     served: Served,
@@ -40,7 +40,7 @@ impl Settling {
         Ok(Settling { due, open, events, served: Served::default(), waits: Waits::default() })
     }
 
-    /// Those that have not settled yet.
+    /// Tasks that have not settled yet.
     pub(super) fn open(&self) -> &[TaskId] {
         &self.open
     }
@@ -59,7 +59,7 @@ impl Settling {
         Ok(None)
     }
 
-    /// Warns where nobody runs what is waited for.
+    /// Warns where no lane runs an awaited task.
     pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
         if !self.open.is_empty() {
             self.waits.warn_without_daemon(client).await;

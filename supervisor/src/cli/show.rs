@@ -28,7 +28,7 @@ pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Resu
     Ok(0)
 }
 
-/// How the worker of a task is now. Where the daemon does not say, the task is shown all the same.
+/// Returns the state of a task's worker. Without an answer of the daemon the task is shown all the same.
 async fn show_worker(client: &Client, shown: &Shown, screen: &mut Screen) {
     let asked = verbs::Status { tenant: shown.task.tenant.clone(), ..verbs::Status::default() };
     let Ok(report) = client.call(&asked).await else { return };

@@ -23,7 +23,7 @@ use crate::verbs::{
     Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
 };
 
-/// How many tasks one request is about: it is one transaction, and others wait for its end.
+/// Limit on the tasks of a request: it is one transaction, and others wait for its end.
 const PART: usize = 500;
 
 /// List, show, create, edit and remove tenants, and show their usage
@@ -123,7 +123,7 @@ Examples:
     },
 }
 
-/// What became of the file of a tenant.
+/// Result of a change of a tenant's file.
 #[derive(Debug, Serialize)]
 struct Changed {
     name: Tenant,
@@ -179,7 +179,7 @@ async fn create(
     written(client, ("Created", name, &text), warnings, output).await
 }
 
-/// What keeps a tenant from being of use, and assignees and policies that nobody has defined.
+/// Returns the defects of a tenant, with its undefined assignees and policies.
 fn obstacles(client: &Client, name: &Tenant, tenant: &TenantConfig) -> Vec<String> {
     let (root, config) = (client.root(), Config::to_read_with(client.root()).0);
     let mut found = tenant_ground::obstacles(root, name, tenant, &config.tenants);
@@ -269,7 +269,7 @@ async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> 
     told(("Removed", Changed { name, path, cancelled, warnings }), output)
 }
 
-/// Cancels the tasks of a tenant that may still start, and those that run. A blocked task waits for a person as it did.
+/// Cancels the tasks of a tenant that may still start or that run. A blocked task keeps waiting for a person.
 async fn cancel_all(client: &Client, name: &Tenant) -> Result<Vec<TaskId>, Failure> {
     use Status as S;
     let list = List {

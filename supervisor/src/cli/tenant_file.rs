@@ -42,7 +42,7 @@ pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// What stays of a tenant whose file had this text.
+/// Returns the settings that stay of a tenant whose file had this text.
 pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap_or_default();
     // One that is missing names no tenant, and one that cannot be read is named elsewhere.
@@ -55,14 +55,14 @@ pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     dir.into_iter().chain(user).chain(own).collect()
 }
 
-/// Whether a table of `supervisor.toml`, such as `limits.tenants`, has a key for a tenant.
+/// Returns true if a table of `supervisor.toml`, such as `limits.tenants`, has a key for a tenant.
 fn is_named(config: &Table, name: &Tenant) -> bool {
     let tables = config.values().filter_map(Value::as_table);
     let mut of_tenants = tables.filter_map(|table| table.get("tenants")).filter_map(Value::as_table);
     of_tenants.any(|tenants| tenants.contains_key(name.as_str()))
 }
 
-/// What is to be changed in a file.
+/// Changes to a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Changes<'a> {
     pub(super) settings: &'a Settings,
@@ -71,7 +71,7 @@ pub(super) struct Changes<'a> {
 }
 
 impl Changes<'_> {
-    /// Returns what the file says then, and its text. One that could not be used is refused.
+    /// Returns the settings after the change, and the new text. An unusable result is refused.
     pub(super) fn apply(
         self,
         root: &Root,
@@ -160,7 +160,7 @@ impl Changes<'_> {
     }
 }
 
-/// The number behind a `=`. What is no number may still be a duration or a size, which the file takes as text.
+/// Parses the number behind a `=`. A word that is no number may still be a duration or a size, which the file takes as text.
 fn number(name: &str, value: &str) -> Result<Value, Failure> {
     if let Ok(whole) = value.parse::<i64>() {
         // An amount of money is a number with a point in the file.

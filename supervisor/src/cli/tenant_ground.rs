@@ -1,4 +1,4 @@
-//! The directory and the Unix user of a tenant: made where that is asked for, and refused where they are somebody else's.
+//! The directory and the Unix user of a tenant: made on request, and refused where another owner has them.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
@@ -21,14 +21,14 @@ pub(super) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// What a file says of it.
+    /// Settings in the tenant's file.
     pub(super) fn of(tenant: &'a TenantConfig) -> Self {
         Ground { root: tenant.root.as_deref(), user: tenant.user.as_ref() }
     }
 }
 
-/// Finds or makes the directory of a tenant. One that is a link, that another user owns or may write to, or that is closed to
-/// workers is refused.
+/// Finds or makes the directory of a tenant. It refuses a directory that is a link, that another user owns or may write to, or that is
+/// closed to workers.
 pub(super) fn prepare(own: &Root, ground: Ground<'_>) -> Result<(), Failure> {
     let caller = nix::unistd::geteuid();
     let user = ground.user.map(known).transpose()?;
@@ -106,7 +106,7 @@ fn known(name: &UserName) -> Result<Login, Failure> {
     })
 }
 
-/// The users and groups of a tenant whose names this host does not know: nobody has its socket by them.
+/// Returns the users and groups of a tenant whose names this host does not know: they give no account its socket.
 fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     let unknown = |what: &str, name: &UserName| {
         format!(
@@ -118,7 +118,7 @@ fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     users.map(|name| unknown("user", name)).chain(groups.map(|name| unknown("group", name))).collect()
 }
 
-/// What keeps a tenant, of which a file says this, from being of use to those for whom it is meant.
+/// Returns the defects that keep a tenant with these settings from being of use to its users.
 pub(super) fn obstacles(own: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
     let mut found = unknown_users(tenant);
     let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();

@@ -1,10 +1,10 @@
-//! What `tenant create` and `tenant edit` take: the settings of a tenant, each a flag.
+//! Settings of a tenant, each a flag of `tenant create` and `tenant edit`.
 
 use std::path::PathBuf;
 
 use kernel::{BoardName, Profile};
 
-/// What the file of a tenant says.
+/// Settings in the file of a tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Settings {
     /// The directory that its tasks may work in, beside scratch ones: `root` in its file

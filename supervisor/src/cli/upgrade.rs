@@ -15,11 +15,11 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::terminal::{Ink, Screen, cut, printable};
 
-/// How long another program has to answer. A release reads a few small files for each run.
+/// Time that another program has to answer. A release reads a few small files for each run.
 const WITHIN: Duration = Duration::from_mins(1);
 /// More of an answer is not read: thousands of runs have less.
 const LONGEST: u64 = 16 << 20;
-/// How much of what another program says on standard error is shown.
+/// Length of another program's standard error that is shown.
 const SHOWN: usize = 200;
 
 /// Check what another release would take over
@@ -94,7 +94,7 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
     }
 }
 
-/// What another program has answered.
+/// Answer of another program.
 struct Told {
     status: ExitStatus,
     stdout: Vec<u8>,

@@ -42,7 +42,7 @@ pub(super) struct Wait {
     timeout: Option<WrittenDuration>,
 }
 
-/// How a task has ended, as `--json` prints it.
+/// End of a task, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Ended<'a> {
     task_id: &'a TaskId,
@@ -79,7 +79,7 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
         .hint(format!("supervisor wait {open}")))
 }
 
-/// What was reported of the tasks so far.
+/// Reports made about the tasks so far.
 struct Told<'a> {
     wait: &'a Wait,
     /// The exit code of each task in the given order.
@@ -121,7 +121,7 @@ impl Told<'_> {
     }
 }
 
-/// What a task that has ended came to, in a line behind its status: its result, or why it does not go on.
+/// Returns the outcome of an ended task for the line behind its status: its result, or the reason why it does not go on.
 pub(super) fn ending(shown: &Shown) -> String {
     const WIDTH: usize = 200;
     let why = shown.why.as_ref().map(crate::diagnosis::why::line);

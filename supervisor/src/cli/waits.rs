@@ -1,4 +1,4 @@
-//! Says what tasks wait for while a command waits for them: a sentence for each task and each reason.
+//! Reports the reasons why tasks wait while a command waits for them: a sentence for each task and each reason.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::verbs::Shown;
 /// More tasks are not spoken of: `list --why` has them all.
 const MOST: usize = 20;
 
-/// What was said so far.
+/// Sentences printed so far.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// The last reason of each task.

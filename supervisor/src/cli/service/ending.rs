@@ -1,4 +1,4 @@
-//! What the unit of the service runs at its end: the daemon is stopped, and what a dead one left is ended.
+//! The stop command of the service's unit: it stops the daemon, and ends the processes that a dead daemon left.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::resources::surface;
 use crate::terminal::complain;
 use crate::verbs::Stop;
 
-/// How long a daemon that is to stop has for its answer.
+/// Time that a stopping daemon has for its answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long a daemon has to end after its last worker.
+/// Time that a daemon has to end after its last worker.
 const FAREWELL: Duration = Duration::from_secs(15);
-/// How long the end of what a dead daemon left may take.
+/// Time that the end of a dead daemon's processes may take.
 const LEFT: Duration = Duration::from_mins(1);
 
 /// Stops the daemon: a restart leaves its workers to the next one, any other stop drains. What does not answer, or does not
@@ -62,7 +62,7 @@ pub(super) async fn at_stop(client: &Client, manager: Manager, unit: &str) -> Re
     Ok(0)
 }
 
-/// How long a daemon needs at most that stops by this plan.
+/// Returns the time that a daemon needs at most to stop by this plan.
 fn time_to_end(plan: &StopPlan) -> Duration {
     let until = plan.until.map(|until| until.since(kernel::SystemClock.now())).unwrap_or_default();
     until + Duration::from_secs(plan.grace_seconds) + FAREWELL

@@ -13,7 +13,7 @@ use crate::host::account::account;
 use crate::host::service_manager::Manager;
 use crate::output::Output;
 
-/// Whether the service starts at once.
+/// Start of the service: at once, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Now,
@@ -89,7 +89,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// Says how the service is. Returns 3 where it is not active, as systemctl does.
+/// Reports the state of the service. Returns 3 where it is not active, as systemctl does.
 pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
     require_systemd(manager)?;
     let properties = format!("--property={}", KEYS.join(","));
@@ -122,7 +122,7 @@ pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
     Ok(if active { 0 } else { NOT_ACTIVE })
 }
 
-/// What is shown of the unit (`systemctl show`).
+/// Properties of the unit to show (`systemctl show`).
 const KEYS: [&str; 8] = [
     "LoadState",
     "ActiveState",
@@ -168,7 +168,7 @@ fn require_own_program(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a person's units are (`systemd.unit(5)`).
+/// Returns the directory of a person's units (`systemd.unit(5)`).
 fn directory(manager: Manager) -> Result<PathBuf, Failure> {
     match manager {
         Manager::System => Ok("/etc/systemd/system".into()),
@@ -238,7 +238,7 @@ fn write(file: &UnitFile) -> Result<(), Failure> {
     std::fs::write(&file.path, &file.text).map_err(|e| Failure::file("write", &file.path, &e))
 }
 
-/// Whether the services of this user go on after the last logout (`loginctl(1)`).
+/// Returns true if the services of this user go on after the last logout (`loginctl(1)`).
 fn lingers() -> bool {
     let user = account(nix::unistd::geteuid());
     user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())

@@ -124,7 +124,7 @@ fn client(line: &CommandLine) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Refuses a root of somebody's own: the units name the places of the service.
+/// Refuses a root other than the service's: the units name the places of the service.
 fn require_no_root(choice: &RootChoice) -> Result<(), Failure> {
     let Some(root) = &choice.root else { return Ok(()) };
     Err(Failure::usage(format!("a service keeps its boards in a place of its own, not in {}", root.display()))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::host::service_manager::Manager;
 
-/// What the first line of an installed file says: a file without it is somebody else's.
+/// First line of an installed file: a file without it has another author.
 const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: ";
 
 /// The command by which a person adds settings of their own.
@@ -54,7 +54,7 @@ pub(super) fn files(manager: Manager, program: &Path, dir: &Path) -> Vec<UnitFil
     units.into_iter().map(file).collect()
 }
 
-/// Whether a file was written by an installation.
+/// Returns true if a file was written by an installation.
 pub(super) fn is_own(text: &str) -> bool {
     text.starts_with(MARK)
 }
