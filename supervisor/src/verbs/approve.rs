@@ -1,4 +1,4 @@
-//! `approve`: somebody else than whose work it is says that it is good.
+//! `approve`: a person or worker other than the author confirms the work.
 
 use kernel::{RunId, TaskId, Tenant};
 use schemars::JsonSchema;

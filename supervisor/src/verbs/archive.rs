@@ -1,4 +1,4 @@
-//! `archive`: takes a task off the board; its history stays. `--rm` deletes what is archived, for good.
+//! `archive`: takes a task off the board; its history stays. `--rm` deletes archived tasks, for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -169,8 +169,8 @@ fn archive(
     Bulk::each(board, ids, |board, id| board.archive(id, detach, actor).map(|settled| outcome(&settled)))
 }
 
-/// Removes the scratch workspaces of tasks that are archived now, and says where one stays. One that fails for another
-/// reason is found by `gc`. The workspace of a task with a worker goes when that has ended.
+/// Removes the scratch workspaces of newly archived tasks, and reports workspaces that stay. `gc` finds a workspace that fails for
+/// another reason. The workspace of a task with a worker goes when the worker has ended.
 async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     let (service, board) = (Arc::clone(&call.service), Arc::clone(call.board()?));
     blocking("the workspaces were not removed", move || {
@@ -189,7 +189,7 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     .await
 }
 
-/// What the attachments of tasks hold. Of an unknown task nothing: the deletion refuses it.
+/// Returns the attachments of tasks. An unknown task has none: the deletion refuses it.
 async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failure> {
     if tasks.is_empty() {
         return Ok(BTreeSet::new());

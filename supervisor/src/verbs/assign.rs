@@ -43,7 +43,7 @@ pub(crate) struct Assign {
 pub(crate) struct Assigned {
     #[serde(flatten)]
     pub(crate) task: Task,
-    /// What currently keeps the task from running.
+    /// Obstacles that currently keep the task from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

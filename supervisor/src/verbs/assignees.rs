@@ -39,9 +39,9 @@ pub(crate) struct Assignees {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AssigneeLine {
     pub(crate) name: String,
-    /// Whether a lane or profile of this name exists here.
+    /// True if a lane or profile of this name exists here.
     pub(crate) on_disk: bool,
-    /// Why nothing runs its tasks at present, if so. Workers are not told.
+    /// Reason why its tasks do not run at present. Workers do not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cannot_run: Option<String>,
     pub(crate) counts: BTreeMap<Status, i64>,

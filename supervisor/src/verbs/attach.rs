@@ -283,7 +283,7 @@ impl Command for Attach {
     }
 }
 
-/// What does not stand for itself in a query (RFC 3986, section 2.3).
+/// Characters that a query has to escape (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Text as a value in a query.

@@ -10,8 +10,7 @@ use kernel::limits::ATTACHMENT;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// Reads a regular file of up to the limit. It is opened once and looked at through what was opened, and opening it
-/// waits for nobody.
+/// Reads a regular file of up to the limit. It opens the file once, without waiting, and examines the open file.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file");
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;

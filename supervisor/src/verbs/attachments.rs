@@ -33,7 +33,7 @@ pub(crate) struct Attachments {
 pub(crate) struct Kept {
     #[serde(flatten)]
     pub(crate) file: Attachment,
-    /// Where it is; none where the caller has no way to it but the API.
+    /// Path of the file; none where the caller reaches it only through the API.
     pub(crate) stored_path: Option<String>,
 }
 

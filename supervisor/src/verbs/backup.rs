@@ -44,7 +44,7 @@ pub(crate) struct BackedUp {
     pub(crate) board: kernel::BoardName,
     pub(crate) file: PathBuf,
     pub(crate) bytes: u64,
-    /// How many attached files are in it.
+    /// Number of attached files in it.
     pub(crate) files: u64,
     /// The attached files that are not, each with the reason.
     pub(crate) missing: Vec<String>,

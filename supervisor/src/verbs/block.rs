@@ -1,4 +1,4 @@
-//! `block`: a task cannot go on until somebody acts.
+//! `block`: a task cannot go on until a person or worker acts.
 
 use kernel::{BlockKind, Blocking, Question, RunId, TaskId};
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
-/// How many of the tasks that a task waits for are named.
+/// Limit on the named tasks that a task waits for.
 const NAMED: usize = 5;
 
 /// Block a task and say why

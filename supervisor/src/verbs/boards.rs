@@ -23,7 +23,7 @@ use crate::terminal::{Cell, Screen};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListBoards {
-    /// Whether boards that were removed and are kept are listed, too.
+    /// True if removed boards that are kept are listed, too.
     pub(crate) all: bool,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct CreateBoard {
     pub(crate) details: Details,
 }
 
-/// Change the title and other details of a board. What is left out stays.
+/// Change the title and other details of a board. Absent fields stay.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditBoard {
     /// The board.
     pub(crate) slug: BoardName,
-    /// What changes; an empty text or path removes what was said.
+    /// Changes; an empty text or path removes the value.
     #[serde(default)]
     pub(crate) details: Details,
 }
@@ -61,13 +61,13 @@ pub(crate) struct BoardLine {
     created_at: Option<i64>,
     archived: bool,
     pub(crate) db_path: PathBuf,
-    /// Whether the caller means this board.
+    /// True if the caller means this board.
     pub(crate) is_current: bool,
     counts: BTreeMap<Status, i64>,
     total: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What was set but has no effect at present.
+    /// Settings that have no effect at present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -173,7 +173,7 @@ impl Command for EditBoard {
     }
 }
 
-/// One line about a board, and what was done with it.
+/// Shows a board in one line, with the change made to it.
 pub(crate) fn tell(done: &str, board: &BoardLine, screen: &mut Screen) {
     screen.line(format!("{done} board {} ({}): {}", board.slug, board.name, board.db_path.display()));
 }
@@ -268,8 +268,8 @@ fn check(details: &Details) -> Result<(), Failure> {
     }
 }
 
-/// What keeps a task from using a default workdir as things are, by the rule of `create --workspace dir:`. It is kept all
-/// the same: the directory may come later, and each `create` that uses it looks again.
+/// Returns the obstacle that keeps a task from using a default workdir at present, by the rule of `create --workspace dir:`. The
+/// workdir is stored all the same: the directory may come later, and each `create` that uses it looks again.
 async fn unusable_workdir(details: &Details, call: &Call) -> Vec<String> {
     let Some(path) = details.default_workdir.as_ref().filter(|path| !path.as_os_str().is_empty()) else {
         return Vec::new();

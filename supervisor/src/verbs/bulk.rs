@@ -55,7 +55,7 @@ pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Bulk {
-    /// One entry per task, in the order given.
+    /// Entries, one per task, in the order given.
     pub(crate) results: Vec<One>,
 }
 
@@ -103,7 +103,7 @@ impl Bulk {
         }
     }
 
-    /// The exit code: that of the first failure, else 0.
+    /// The exit code: the code of the first failure, else 0.
     pub(crate) fn verdict(&self) -> u8 {
         self.results.iter().find_map(|one| one.code).map_or(0, Code::exit)
     }
@@ -157,7 +157,7 @@ macro_rules! shown {
 
 pub(super) use shown;
 
-/// What became of a task whose worker, where it has one, ends first.
+/// Result for a task whose worker, where it has one, ends first.
 pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
     (settled.task.status, pending(settled.effect))
 }
@@ -175,7 +175,7 @@ pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Stat
     (status, note)
 }
 
-/// What a reader should know of a change that waits for a worker's end.
+/// Note about a change that waits for a worker's end.
 pub(crate) fn pending(effect: kernel::Effect) -> Option<String> {
     match effect {
         kernel::Effect::Now => None,

@@ -26,7 +26,7 @@ pub(crate) struct BulkPatch {
     /// The same as the status `archived`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) archive: Option<bool>,
-    /// The profile; an empty text or null for nobody.
+    /// The profile; an empty text or null removes it.
     #[serde(deserialize_with = "nobody", skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<String>,
     /// Higher goes first.
@@ -38,7 +38,7 @@ pub(crate) struct BulkPatch {
     /// With `done`: the result of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
-    /// With `done`: what was done.
+    /// With `done`: the result of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
 }

@@ -18,19 +18,19 @@ use crate::time::timestamp;
 /// A chat of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Configured {
-    /// Its name: that of its file.
+    /// Its name, from its file.
     name: String,
     /// The channel that it belongs to.
     channel: Option<String>,
     /// The board that its lines are about.
     board: Option<BoardName>,
-    /// How many senders it has.
+    /// Number of its senders.
     senders: usize,
-    /// Why it cannot be used.
+    /// Reason why it cannot be used.
     defect: Option<String>,
-    /// Whether a daemon serves it.
+    /// True if a daemon serves it.
     served: bool,
-    /// How its bridge stands.
+    /// State of its bridge.
     #[serde(flatten)]
     line: Line,
 }
@@ -136,12 +136,12 @@ pub(crate) struct CheckChat {
     pub(crate) name: Option<String>,
 }
 
-/// What the service of a chat has answered.
+/// Answer of the service of a chat.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Probed {
     /// The chat.
     pub(crate) chat: String,
-    /// Whether it can be used.
+    /// True if it can be used.
     pub(crate) ok: bool,
     /// As whom it is at its service, or why it cannot be used.
     pub(crate) detail: String,

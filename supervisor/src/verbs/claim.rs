@@ -22,7 +22,7 @@ use crate::time::duration::WrittenDuration;
 /// The lease of an external claim.
 const LEASE: &str = "900";
 
-/// How long a client waits: the checkout of a large repository takes a while.
+/// Time that a client waits: the checkout of a large repository takes a while.
 const MADE: Duration = Duration::from_mins(3);
 
 /// Claim a ready task for a worker outside of the daemon
@@ -61,7 +61,7 @@ fn lease() -> WrittenDuration {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// What is kept of a claim: a repeat of the request gets it again, with another token.
+/// Stored form of a claim: a repeat of the request gets it again, with another token.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     task: Task,
@@ -148,14 +148,14 @@ impl Verb for Claim {
     }
 }
 
-/// What is claimed.
+/// The task that a worker wants to claim.
 #[derive(Clone, Debug)]
 enum Wanted {
     Task(TaskId),
     NextOf(Profile),
 }
 
-/// Why nothing is claimed: nobody has the name that was given, or there is nothing for now.
+/// Reason why nothing is claimed: the name is unknown, or no task is ready.
 async fn nothing_to_claim(call: &Call, wanted: Wanted) -> Failure {
     let what = match wanted {
         Wanted::Task(id) => id.to_string(),
@@ -247,7 +247,7 @@ async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
     .await
 }
 
-/// Whether it is recorded where a run works.
+/// Returns true if the workspace of a run is recorded.
 fn works_at(run: &Run, placement: &Placement) -> bool {
     run.workspace_path.as_ref() == Some(&placement.path)
 }

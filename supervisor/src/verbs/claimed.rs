@@ -1,4 +1,4 @@
-//! What a worker hands over with its verdict exists.
+//! Checks that the tasks and files which a worker names in its verdict exist.
 
 use kernel::{ActorKind, Handoff};
 

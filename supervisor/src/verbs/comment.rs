@@ -47,10 +47,10 @@ pub(crate) struct Comment {
 pub(crate) struct Commented {
     #[serde(flatten)]
     pub(crate) comment: kernel::Comment,
-    /// What came of each `@name` of a profile.
+    /// Outcome of each `@name` of a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mentioned: Vec<Mention>,
-    /// What currently keeps the tasks of these profiles from running.
+    /// Obstacles that currently keep the tasks of these profiles from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

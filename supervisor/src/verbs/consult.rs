@@ -18,11 +18,11 @@ use crate::service::BoardHandle;
 use crate::terminal::{Screen, printable_lines};
 use crate::time::duration::WrittenDuration;
 
-/// How long to wait for an answer: clients of tools give up after ten minutes, and some earlier.
+/// Time to wait for an answer: clients of tools give up after ten minutes, and some earlier.
 const DEADLINE: &str = "5m";
 /// The longest timeout.
 const LONGEST: Duration = Duration::from_hours(1);
-/// How many characters of a question become the title of its task.
+/// Length of the task's title, in characters, which is the start of the question.
 const TITLE: usize = 100;
 
 /// Ask another profile and wait for its answer
@@ -187,8 +187,8 @@ impl Verb for Consult {
     }
 }
 
-/// A question that a person waits for. Where nobody waits any more, because the client has gone, it is archived. That of a run ends
-/// with the run, whose client may ask again.
+/// A question that a person waits for. It is archived when its client has gone. The question of a run ends with the run, whose client
+/// may ask again.
 struct Asked {
     board: Arc<BoardHandle>,
     actor: Actor,

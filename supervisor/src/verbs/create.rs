@@ -168,9 +168,9 @@ pub(crate) struct Create {
 pub(crate) struct Created {
     #[serde(flatten)]
     pub(crate) task: Task,
-    /// Whether the idempotency key named a task that was there already.
+    /// True if the idempotency key named an existing task.
     pub(crate) existing: bool,
-    /// What currently keeps the task from running.
+    /// Obstacles that currently keep the task from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

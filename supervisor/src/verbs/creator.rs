@@ -1,4 +1,4 @@
-//! Who is notified about a new task: its creator, over the channel of the session, or the default one.
+//! Default subscriber of a new task: its creator, over the channel of the session, or the default channel.
 
 use kernel::{ActorKind, Address};
 
@@ -18,7 +18,7 @@ pub(super) fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure
     })
 }
 
-/// Returns the channel over which a caller is notified about what it creates. `named` is what the caller says; a worker names nobody: the
+/// Returns the channel over which a caller is notified about its new tasks. `named` is the caller's choice; a worker names none: the
 /// subscribers of its mission are notified.
 pub(super) fn channel(call: &Call, named: Option<&str>) -> Result<Option<String>, Failure> {
     if call.actor.kind == ActorKind::Worker {

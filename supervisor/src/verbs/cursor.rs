@@ -1,4 +1,4 @@
-//! Where a page ended, as one word that no shell changes and nobody is tempted to read.
+//! Position at which a page ended, as one opaque word that needs no quoting in a shell.
 
 use kernel::RunId;
 

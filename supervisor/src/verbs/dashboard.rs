@@ -18,17 +18,17 @@ use crate::time::timestamp::local;
 pub(crate) struct OpenDashboard {
     /// The only tenant that the session sees; all of them where there is none.
     pub(crate) tenant: Option<Tenant>,
-    /// Whether only a browser of the user who asks may follow the link.
+    /// True if only a browser of the asking user may follow the link.
     pub(crate) own_browser: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Link {
-    /// The address, with the code behind `#`, which browsers send to nobody.
+    /// The address, with the code behind `#`, which browsers do not send.
     pub(crate) url: String,
-    /// How long it can be followed, in seconds.
+    /// Lifetime of the link, in seconds.
     pub(crate) seconds: u64,
-    /// Where the daemon listens.
+    /// Address on which the daemon listens.
     pub(crate) listen: std::net::SocketAddr,
     /// The only tenant that the session sees.
     pub(crate) tenant: Option<Tenant>,
@@ -72,7 +72,7 @@ impl Verb for OpenDashboard {
     }
 }
 
-/// Whose a session will be for which a caller asks.
+/// Returns the user of the session that a caller asks for.
 fn owner(call: &Call, tenant: Option<Tenant>) -> Owner {
     let is_member = call.confined().is_some();
     Owner { name: call.actor.name.clone(), uid: call.actor.uid, tenant, is_member }
@@ -101,7 +101,7 @@ pub(crate) struct Shown {
     browser_uid: Option<u32>,
     began: Timestamp,
     used: Timestamp,
-    /// When it ends at the latest.
+    /// Latest end of the session.
     ends: Timestamp,
 }
 
@@ -119,7 +119,7 @@ impl Shown {
     }
 }
 
-/// Whether a caller may see and end what somebody has: a tenant's user has its own.
+/// Returns true if a caller may see and end a session: a tenant's user has its own.
 fn is_open_to(call: &Call) -> impl Fn(&Owner) -> bool + Send + 'static {
     let (tenant, uid) = (call.confined().cloned(), call.actor.uid);
     move |owner: &Owner| tenant.is_none() || (owner.tenant == tenant && owner.uid == uid)
@@ -174,7 +174,7 @@ pub(crate) struct RevokeDashboard {
     pub(crate) all: bool,
 }
 
-/// What was ended.
+/// Ended sessions.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Revoked {
     pub(crate) sessions: Vec<String>,
@@ -224,7 +224,7 @@ impl Command for RevokeDashboard {
     }
 }
 
-/// How long a link lasts, in words.
+/// Returns the lifetime of a link, in words.
 pub(crate) fn link_lasts() -> String {
     brief(CODE_LIFETIME)
 }

@@ -1,4 +1,4 @@
-//! `diagnostics`: what is wrong, since when, and what to do about it.
+//! `diagnostics`: lists defects, their begin and their remedies.
 
 use kernel::{Severity, TaskId};
 use schemars::JsonSchema;

@@ -16,9 +16,9 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::{Ink, Screen, printable};
 
-/// How long a look may take. It may wait for others before.
+/// Time limit of a diff. It may wait for others before.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How long a client waits.
+/// Time that a client waits.
 const ANSWERED: Duration = Duration::from_mins(1);
 /// The most marks behind a file of a summary.
 const MARKS: usize = 40;
@@ -54,9 +54,9 @@ pub(crate) struct Shown {
     pub(crate) task_id: TaskId,
     /// The last run that has a share in it.
     pub(crate) run_id: RunId,
-    /// Whether that run goes on: the work is as it is now.
+    /// True if that run goes on: the work is as it is now.
     pub(crate) live: bool,
-    /// Whether lines were left out because counts were asked for.
+    /// True if lines were left out because counts were asked for.
     pub(crate) stat: bool,
     #[serde(flatten)]
     pub(crate) diff: Found,
@@ -152,7 +152,7 @@ fn show_file(file: &FileDiff, screen: &mut Screen) {
     screen.line("");
 }
 
-/// One line a file, as `git diff --stat` has them.
+/// Lines of a summary, one per file, as `git diff --stat` prints them.
 fn show_counts(diff: &Found, screen: &mut Screen) {
     let widest = diff.files.iter().map(|file| name(file).chars().count()).max().unwrap_or_default();
     let most = diff.files.iter().map(|file| file.additions + file.deletions).max().unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::host::headroom;
 use crate::roster::Roster;
 use crate::terminal::{Cell, Screen, printable};
 
-/// How many ready tasks a plan looks at.
+/// Limit on the ready tasks of a plan.
 const LOOK: u32 = 10_000;
 
 /// Run ready tasks and wait for them
@@ -55,7 +55,7 @@ pub(crate) struct Spawned {
     pub(crate) run_id: Option<RunId>,
     pub(crate) status: Option<Status>,
     pub(crate) outcome: Option<kernel::Outcome>,
-    /// Why the run failed, where it did.
+    /// Reason of the failed start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Spawned {
 pub(crate) struct Capped {
     pub(crate) task_id: TaskId,
     pub(crate) assignee: String,
-    /// How many of the profile's tasks run.
+    /// Number of the profile's tasks that run.
     pub(crate) current: usize,
     /// The refusal, as every list has it.
     #[serde(default)]
@@ -74,7 +74,7 @@ pub(crate) struct Capped {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Dispatched {
-    /// How many claims were taken back.
+    /// Number of reclaimed tasks.
     #[serde(default)]
     pub(crate) reclaimed: usize,
     /// Tasks with a run that crashed.
@@ -88,10 +88,10 @@ pub(crate) struct Dispatched {
     pub(crate) stale: Vec<TaskId>,
     #[serde(default)]
     pub(crate) auto_blocked: Vec<TaskId>,
-    /// How many tasks became ready.
+    /// Number of tasks that became ready.
     #[serde(default)]
     pub(crate) promoted: usize,
-    /// What was started, or would be.
+    /// Runs that were started, or would be.
     pub(crate) spawned: Vec<Spawned>,
     /// Tasks without an assignee.
     pub(crate) skipped_unassigned: Vec<TaskId>,
@@ -203,7 +203,7 @@ impl Command for Dispatch {
     }
 }
 
-/// What may start now: as the daemon knows it, or beside what runs without one.
+/// Returns the free slots: by the daemon's knowledge, or beside the runs that go on without one.
 async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     if let Some(daemon) = OwnerLink::of(&call.service) {
         return daemon.ask(Event::Room).await;
@@ -227,7 +227,7 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     Ok(room.keeping(&name, &holds, kernel::SystemClock.now()))
 }
 
-/// What a pass would do now: the same look as the daemon's, and the same reasons.
+/// Returns the plan of a pass: the same rules as the daemon's, and the same reasons.
 async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
     let service = Arc::clone(&call.service);
     let examined = tokio::task::spawn_blocking(move || service.roster_of_host()).await;

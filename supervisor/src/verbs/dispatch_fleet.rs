@@ -113,7 +113,7 @@ pub(crate) struct DispatchFleet {
     pub(crate) notify: Option<String>,
 }
 
-/// What became of one directory.
+/// Result for a directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetLine {
     directory: String,
@@ -121,7 +121,7 @@ pub(crate) struct FleetLine {
     /// Its task; none where it is refused, and where it would be created.
     task_id: Option<TaskId>,
     status: Option<kernel::Status>,
-    /// Whether the task was there already.
+    /// True if the task existed before.
     existing: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -131,7 +131,7 @@ pub(crate) struct FleetLine {
     code: Option<Code>,
 }
 
-/// What became of the directories of a fleet at a tick.
+/// Results for the directories of a fleet at a tick.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FleetDispatched {
     profile: Profile,
@@ -142,7 +142,7 @@ pub(crate) struct FleetDispatched {
     existing: u64,
     refused: u64,
     directories: Vec<FleetLine>,
-    /// What currently keeps the tasks from running, and what was left out.
+    /// Obstacles that currently keep the tasks from running, and the directories left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }

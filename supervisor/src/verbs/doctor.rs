@@ -1,4 +1,4 @@
-//! `doctor`: looks at the root, its boards and this host, and says what is wrong.
+//! `doctor`: checks the root, its boards and this host, and reports defects.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,12 +63,12 @@ impl Command for Doctor {
     }
 }
 
-/// The exit code of what was looked at.
+/// The exit code of the checks.
 pub(super) fn code(report: &Report) -> u8 {
     if report.ok { 0 } else { Code::Failed.exit() }
 }
 
-/// Shows what was looked at, check by check.
+/// Shows the checks, one by one.
 pub(super) fn show(report: &Report, screen: &mut Screen) {
     for check in &report.checks {
         let (ink, word) = match check.verdict {

@@ -113,20 +113,20 @@ pub(crate) struct Edit {
 pub(crate) struct Edited {
     #[serde(flatten)]
     pub(crate) task: Task,
-    /// What was changed and has no effect.
+    /// Changes without an effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
 
 impl Edit {
-    /// Which of it is stored but has no effect at present.
+    /// Changes that are stored but have no effect at present.
     pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
         let mut warnings = obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call);
         warnings.extend(obstacles::missing_pools(&self.pools.iter().cloned().collect(), None, call));
         warnings
     }
 
-    /// Whether nothing is named that is to be changed.
+    /// Returns true if no change is named.
     pub(crate) fn is_empty(&self) -> bool {
         Edit { task_id: self.task_id.clone(), ..Edit::default() } == *self
     }

@@ -1,4 +1,4 @@
-//! How the process of a run ended and what it used, as text.
+//! Text of the end of a run's process and of its resources.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use shim::rundir::Usage;
 use super::spent::bytes_brief;
 use crate::time::duration::processor;
 
-/// How the worker's process ended: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None where no process is known.
+/// Returns the end of the worker's process: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None where no process is known.
 pub(super) fn code(run: &Run) -> Option<String> {
     let Some(signal) = run.signal else { return run.exit_code.map(|code| format!("exit {code}")) };
     let name = Signal::try_from(signal).map(Signal::as_str).ok();
@@ -19,7 +19,7 @@ pub(super) fn code(run: &Run) -> Option<String> {
     Some(format!("signal {signal}{words}"))
 }
 
-/// What its processes used: `1.2s CPU, peak 34 MiB, read 3.0 MiB, wrote 1.0 MiB`. What is not known is left out.
+/// Returns the resources of its processes: `1.2s CPU, peak 34 MiB, read 3.0 MiB, wrote 1.0 MiB`. Unknown values are left out.
 pub(super) fn used(run: &Run) -> Option<String> {
     let usage: Usage = serde_json::from_value(run.usage.clone()?).ok()?;
     let cpu = Duration::from_micros(usage.user_us.saturating_add(usage.system_us));

@@ -58,11 +58,11 @@ fn page() -> u32 {
 pub(crate) struct EventPage {
     /// The events, oldest first.
     pub(crate) events: Vec<Event>,
-    /// What to pass as `since` next.
+    /// Value to pass as `since` next.
     pub(crate) cursor: EventId,
     /// The last event of the board, whatever the filter.
     pub(crate) last_event: EventId,
-    /// Where the log starts, where that is after what was asked for: earlier events were folded.
+    /// Start of the log, where it is later than the request's: earlier events were folded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) folded: Option<Horizon>,
 }
@@ -187,7 +187,7 @@ pub(crate) fn line(event: &Event, screen: &mut Screen) {
     screen.line_cut(&format!("{time}  {task:<10}  {kind}  {run:<7}  "), &printable(&told));
 }
 
-/// What an event says, in one line: its text if it has one, else its facts. JSON carries all of it.
+/// Returns an event in one line: its text if it has one, else its facts. JSON carries all of it.
 fn told(payload: &serde_json::Value) -> String {
     let Some(facts) = payload.as_object() else { return String::new() };
     let texts = ["summary", "reason", "error", "note"];

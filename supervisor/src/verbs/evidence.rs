@@ -1,14 +1,14 @@
-//! How what a run did in git is shown beside what its worker says.
+//! Shows the commits and files of a run in git beside its worker's report.
 
 use kernel::{Counted, Run, RunId};
 use workspace::Evidence;
 
 use crate::terminal::printable;
 
-/// How much of a commit's name is shown.
+/// Length of a commit's name that is shown.
 const SHORT: usize = 10;
 
-/// What the last run with any did in git, as the supervisor has found it: the names of lines, each with its text.
+/// Returns the changes of the last run with any in git, as the supervisor has found them: the names of lines, each with its text.
 pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)> {
     let (run, evidence) = runs.iter().rev().find_map(|run| Some((run.id, run.evidence.as_ref()?)))?;
     let lines = if let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) {

@@ -42,7 +42,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// Whether a file that exists is replaced.
+    /// Returns true if an existing file is replaced.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Keep }
     }

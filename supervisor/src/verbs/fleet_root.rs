@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// The directory above those of a fleet: whose it is, and whether another user may put a directory into it.
+/// The directory above the directories of a fleet: its owner, and the right of other users to put a directory into it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Above {
     owner: u32,
@@ -28,7 +28,7 @@ impl Above {
         Ok(Above { owner: meta.uid(), is_closed: meta.mode() & 0o022 == 0 })
     }
 
-    /// Refuses what is no directory, and a directory that another user than the owner has put there.
+    /// Refuses a file, and a directory that another user than the owner has put there.
     pub(super) fn require(self, path: &Path) -> Result<(), Failure> {
         let wanted = "a directory of the fleet";
         let meta = path.symlink_metadata().map_err(|e| Failure::named_file("look at", path, &e, wanted))?;

@@ -50,7 +50,7 @@ impl Fork {
     }
 }
 
-/// The branch that a fork of a task begins from: that of the task's own worktree.
+/// The branch from which a fork of a task begins: the branch of the task's own worktree.
 fn branch(task: &Task) -> Option<String> {
     match task.workspace.parse() {
         Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) => {

@@ -1,4 +1,4 @@
-//! `gc`: removes what is over and needed by nobody, and says what it left and why.
+//! `gc`: removes finished and unneeded files, and reports the rest with reasons.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::gc::{Ages, Collection, Cursor, Item, Sweep};
 use crate::terminal::{Ink, Screen};
 
-/// How long one call works before it tells how far it has come.
+/// Time that one call works before it reports its progress.
 const SLICE: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
 
@@ -63,14 +63,14 @@ fn year() -> u32 {
     400
 }
 
-/// What went, or would go, and what stays for a reason.
+/// Items that were removed, or would be, and items that stay with a reason.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Collected {
     pub(crate) dry_run: bool,
     pub(crate) removed: Vec<Item>,
     pub(crate) kept: Vec<Item>,
     pub(crate) freed_bytes: u64,
-    /// What to pass as `cursor` to go on; none at the end.
+    /// Value to pass as `cursor` to go on; none at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cursor: Option<String>,
 }

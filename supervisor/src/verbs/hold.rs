@@ -47,7 +47,7 @@ pub(crate) struct Hold {
     pub(crate) matching: HoldMatching,
 }
 
-/// Tasks to hold or to release by what they have in common; `--tenant` is among what is held.
+/// Filter of the tasks to hold or to release; `--tenant` is a target of the hold itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct HoldMatching {
@@ -82,7 +82,7 @@ impl OnTasks for Hold {
     }
 }
 
-/// What is held, if it is not a task.
+/// Target of the hold, if it is not a task.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct On {

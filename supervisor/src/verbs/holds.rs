@@ -1,4 +1,4 @@
-//! `holds`: what is held, by whom or by what, and until when.
+//! `holds`: lists the holds, their authors or causes, and their ends.
 
 use kernel::{Clock as _, Hold, HoldScope, SystemClock, Tenant, View, Within};
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ impl Verb for Holds {
     }
 }
 
-/// Whether a hold is on a tenant, or on one of its tasks. What is on others, or on all, is no tenant's to see.
+/// Returns true if a hold is on a tenant, or on one of its tasks. A tenant does not see holds on others, or on all.
 fn is_of_tenant(hold: &Hold, view: &View<'_>, tenant: &Tenant) -> Result<bool, kernel::Error> {
     match hold.scope {
         HoldScope::Tenant => Ok(hold.name == tenant.as_str()),
@@ -84,7 +84,7 @@ impl Command for Holds {
     }
 }
 
-/// What is held, and for whom, where that is not everybody.
+/// Target of the hold, and its subject, where that is not everybody.
 fn held(hold: &kernel::Hold) -> String {
     match &hold.within {
         Within::Board => hold.on().to_string(),
@@ -93,7 +93,7 @@ fn held(hold: &kernel::Hold) -> String {
     }
 }
 
-/// Who placed it, and the run that met the limit.
+/// Author of the hold, and the run that met the limit.
 fn by(hold: &kernel::Hold) -> String {
     let run = hold.run_id.map(|run| format!(", run {run}")).unwrap_or_default();
     let task = hold.met_by_task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();

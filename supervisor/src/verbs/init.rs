@@ -25,7 +25,7 @@ pub(crate) struct Initialised {
     pub(crate) board_id: kernel::BoardId,
     pub(crate) path: std::path::PathBuf,
     pub(crate) daemon: bool,
-    /// Whether `service install` makes a service of its root.
+    /// True if `service install` makes a service of its root.
     #[serde(default)]
     pub(crate) installable: bool,
 }

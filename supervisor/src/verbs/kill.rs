@@ -103,7 +103,7 @@ pub(crate) struct Sent {
     pub(crate) pid: i32,
 }
 
-/// What became of one task.
+/// Result for a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct KilledOne {
     #[serde(flatten)]
@@ -115,7 +115,7 @@ pub(crate) struct KilledOne {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Killed {
-    /// One entry per task, in the order given.
+    /// Entries, one per task, in the order given.
     pub(crate) results: Vec<KilledOne>,
 }
 
@@ -249,7 +249,7 @@ fn no_worker(id: &TaskId, status: Status, why: &str) -> kernel::Error {
     }
 }
 
-/// What ends a task that has no worker.
+/// Returns the command that ends a task without a worker.
 fn instead(id: &TaskId, status: Status) -> String {
     let end = match status {
         Status::Todo | Status::Scheduled | Status::Ready => {

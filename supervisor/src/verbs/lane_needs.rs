@@ -1,4 +1,4 @@
-//! What a lane needs beside its program: a way out to its service, and its secrets.
+//! Requirements of a lane beside its program: egress to its service, and its secrets.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::lanes::Lane;
 use crate::paths::Root;
 use crate::proxy::unnamed_address;
 
-/// Whether the policy of a lane lets it out to its hosts.
+/// Checks that the policy of a lane permits its hosts.
 pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {
     let named = |hosts: &mut dyn Iterator<Item = String>| hosts.collect::<Vec<_>>().join(", ");
     let own = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
@@ -51,7 +51,7 @@ pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &S
     }
 }
 
-/// How long the look-up of the name of a service may take.
+/// Time limit of the look-up of a service's name.
 const LOOKUP: Duration = Duration::from_secs(5);
 
 /// A service whose name leads to an address that the proxy does not connect to unless it is named.
@@ -70,7 +70,7 @@ async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
     Some(Check::new("network", Verdict::Warning, detail).hint(hint))
 }
 
-/// Whether its secrets can be read, one check each.
+/// Checks that its secrets can be read, one check each.
 pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
     let read = |(variable, secret): (&String, &policies::Secret)| {
         let place = secret.place(stores);
@@ -84,7 +84,7 @@ pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<Check> {
     lane.additions.secrets.iter().map(read).collect()
 }
 
-/// Whether its brokers have their secrets, one check each.
+/// Checks that its brokers have their secrets, one check each.
 pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Vec<Check> {
     let hint = |broker: &Broker| {
         let place = broker.secret.place(stores);
@@ -109,7 +109,7 @@ pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
     lane.additions.brokers.iter().map(look).collect()
 }
 
-/// Whether a login is kept for it, where its program has one and does not ask with a key.
+/// Checks that a login is kept for it, where its program has one and does not ask with a key.
 pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<Check> {
     let stores = root.secret_stores();
     let has_key = lane.additions.brokers.iter().any(|broker| broker.secret.is_there(&stores))

@@ -1,4 +1,4 @@
-//! Where the program of a lane is, what runs it, and the line of its file that grants both.
+//! Path of a lane's program, its interpreter, and the line of its file that grants both.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::doctor::{Check, Verdict};
 use crate::host::home::home_of;
 use crate::lanes::{Lane, program};
 
-/// Where the program of a lane is, and what runs that. `path` is where the caller finds programs, `file` the lane's own file, which may
-/// not be there.
+/// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
+/// be missing.
 pub(super) fn check(
     (asked, path): (&Profile, Option<&str>),
     lane: &Lane,
@@ -99,14 +99,15 @@ fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<P
     named.into_iter().chain(real).collect()
 }
 
-/// Where a program is, if a link leads to it out of all that is granted. What is found outside of that has a grant that is not known here.
+/// Returns the path of a program, if a link leads to it out of all granted directories. A program outside of them has a grant that is
+/// unknown here.
 fn leads_out(path: &Path, granted: &[PathBuf]) -> Option<PathBuf> {
     let is_granted = |path: &Path| granted.iter().any(|dir| path.starts_with(dir));
     let real = path.canonicalize().ok()?;
     (is_granted(path) && !is_granted(&real)).then_some(real)
 }
 
-/// The directories that it needs beside what is granted.
+/// Directories that it needs beside the granted ones.
 fn beyond(path: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     if leads_out(path, granted).is_none() {
         return Vec::new();

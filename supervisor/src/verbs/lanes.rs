@@ -31,11 +31,11 @@ pub(crate) struct ListLanes {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NamedLane {
     pub(crate) name: String,
-    /// What its file says; none where that cannot be used.
+    /// Contents of its file; none where the file cannot be used.
     pub(crate) lane: Option<Description>,
-    /// What is wrong with its file.
+    /// Defects of its file.
     pub(crate) defect: Option<String>,
-    /// What the daemon does not use yet of its files, as they are now. Only of a lane that was asked for by its name.
+    /// Changes of its files that the daemon does not use yet. Only of a lane that was asked for by its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unread: Vec<String>,
 }
@@ -118,7 +118,7 @@ impl Command for ListLanes {
 pub(crate) struct CheckLane {
     /// The lane.
     pub(crate) name: Profile,
-    /// Where the caller finds programs, for a hint.
+    /// The search path of the caller, for a hint.
     #[serde(default)]
     pub(crate) path: Option<String>,
 }
@@ -218,7 +218,7 @@ impl Command for CheckLane {
     }
 }
 
-/// Shows one lane as its file says it.
+/// Shows a lane in the form of its file.
 pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
     screen.line(named.name.clone());
     let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<14}"), &printable(value));

@@ -21,10 +21,10 @@ pub(crate) struct LineComment {
     pub(crate) path: String,
     /// The line, from 1 on: as the file is now, or as it was for a line that was removed.
     pub(crate) line: u32,
-    /// Whose line it is.
+    /// Side of the diff that has the line.
     #[serde(default, skip_serializing_if = "Side::is_new")]
     pub(crate) side: Side,
-    /// What is to be changed there.
+    /// Requested change.
     pub(crate) text: String,
 }
 
@@ -64,8 +64,8 @@ impl FromStr for LineComment {
     }
 }
 
-/// What has to change, with what is said of lines: `path:line: text`, one a line; a line that was removed is said to be one. Whatever follows a line end is set in, so that no text is taken
-/// for the comment on another line.
+/// Returns the requested changes with the comments on lines: `path:line: text`, one a line; a removed line is marked. Text behind a
+/// line end is indented, so that it cannot pass for the comment on another line.
 pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result<Option<String>, Failure> {
     if comments.len() > MOST {
         return Err(Failure::usage(format!("a review has {} comments on lines", comments.len()))

@@ -52,7 +52,7 @@ pub(crate) struct Linked {
     /// The run of the child that was taken back for it.
     #[serde(default)]
     pub(crate) taken_back: Option<kernel::RunId>,
-    /// What is still to come.
+    /// Changes that are still to come.
     #[serde(default)]
     pub(crate) note: Option<String>,
 }

@@ -109,7 +109,7 @@ pub(crate) struct List {
     pub(crate) cursor: Option<String>,
 }
 
-/// What a column of a list shows.
+/// Contents of a column of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Column {
     Id,
@@ -119,20 +119,20 @@ pub(crate) enum Column {
     Priority,
     /// Since its creation.
     Age,
-    /// When it changed last.
+    /// Time of its last change.
     Updated,
     /// From the start of its last run to its end.
     Runtime,
-    /// How many runs it has had.
+    /// Number of its runs.
     Attempts,
     Workspace,
     Policy,
-    /// What it waits for.
+    /// Reason why it waits.
     Why,
     Title,
 }
 
-/// How a list is written.
+/// Output format of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     Table,
@@ -140,7 +140,7 @@ pub(crate) enum Format {
 }
 
 impl List {
-    /// Whether it asks for some of the tasks.
+    /// Returns true if it filters the tasks.
     pub(crate) fn chooses(&self) -> bool {
         let words = [&self.search, &self.session, &self.workflow_template_id, &self.step_key, &self.cursor];
         self.mine
@@ -250,7 +250,7 @@ impl Command for List {
     }
 }
 
-/// What is shown of each task.
+/// Cells of a task.
 const SHOWN: [&str; 4] = ["ID", "STATUS", "ASSIGNEE", "TITLE"];
 
 fn cells(task: &Task) -> [Cell; 4] {

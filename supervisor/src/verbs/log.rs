@@ -56,25 +56,25 @@ pub(crate) struct Logged {
     /// The run; none where the task has not been run yet.
     pub(crate) run_id: Option<RunId>,
     pub(crate) path: Option<String>,
-    /// Where this piece starts, in bytes.
+    /// Offset of this piece, in bytes.
     pub(crate) offset: u64,
-    /// Where the next piece starts.
+    /// Offset of the next piece.
     pub(crate) next_offset: u64,
-    /// How long the log is.
+    /// Length of the log.
     #[serde(default)]
     pub(crate) length: u64,
-    /// Whether it goes on behind this piece.
+    /// True if it goes on behind this piece.
     #[serde(default)]
     pub(crate) more: bool,
-    /// Whether the run has ended, so that nothing more comes.
+    /// True if the run has ended, so that the log is complete.
     pub(crate) ended: bool,
     /// The form of its standard output, which is among the text; none where its lane is not known any more.
     #[serde(default)]
     pub(crate) stdout: Option<Format>,
-    /// Whether the text is what a person reads of an agent's lines.
+    /// True if the text is the readable form of an agent's lines.
     #[serde(default)]
     pub(crate) readable: bool,
-    /// Whether the run is alive and has a terminal: the text is what that shows.
+    /// True if the run is alive and has a terminal: the text is the terminal's output.
     #[serde(default)]
     pub(crate) terminal: bool,
     /// The check that has run since, where no run was named.
@@ -143,7 +143,7 @@ impl Verb for Log {
 }
 
 impl Log {
-    /// What has been written so far.
+    /// Text written so far.
     async fn look(&self, call: &Call) -> Result<Logged, Failure> {
         let id = super::texts::named(self.task_id.clone())?;
         let actor = call.actor.clone();
@@ -200,8 +200,8 @@ impl Log {
         })
     }
 
-    /// What there is of the file, which never exceeds `cap`. It ends between two characters, and with a format between two lines, unless nothing
-    /// more comes.
+    /// Returns the present part of the file, which never exceeds `cap`. It ends between two characters, and with a format between
+    /// two lines, unless nothing more comes.
     fn piece(
         &self,
         path: &Path,
@@ -248,12 +248,12 @@ impl Log {
 /// A part of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Piece {
-    /// Where it starts.
+    /// Its offset.
     start: u64,
     bytes: Vec<u8>,
-    /// How long the log is.
+    /// Length of the log.
     length: u64,
-    /// Whether more was left behind it.
+    /// True if more was left behind it.
     more: bool,
 }
 
@@ -287,7 +287,7 @@ impl Piece {
         }
     }
 
-    /// What is read of it.
+    /// Part of the file to read.
     fn text(&self, format: Option<Format>) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         let Some(format) = format else { return text.into_owned() };
@@ -311,7 +311,7 @@ async fn grown(piece: &Logged) {
     }
 }
 
-/// Where the last `lines` lines of a text begin.
+/// Returns the offset of the last `lines` lines of a text.
 fn start_of_last_lines(text: &[u8], lines: u32) -> usize {
     let Some(before) = lines.checked_sub(1) else { return text.len() };
     let whole = text.strip_suffix(b"\n").unwrap_or(text);
@@ -319,7 +319,7 @@ fn start_of_last_lines(text: &[u8], lines: u32) -> usize {
     ends.nth(before as usize).map_or(0, |(at, _)| at + 1)
 }
 
-/// How many bytes at the end of a text are the beginning of a character.
+/// Returns the number of bytes at the end of a text that begin a character.
 fn begun_character(text: &[u8]) -> usize {
     let last = text.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let is_begun = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());

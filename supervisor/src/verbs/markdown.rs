@@ -12,15 +12,15 @@ use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use crate::exit::Code;
 use crate::failure::Failure;
 
-/// The longest text, in bytes: that of the body of a task.
+/// Limit on the text, in bytes: the limit of a task's body.
 const LONGEST: usize = kernel::limits::BODY;
 /// The longest HTML, in bytes.
 const LONGEST_HTML: usize = 4 * LONGEST;
-/// How deep lists and quotations are nested; what is deeper is shown at this depth.
+/// Limit on nested lists and quotations; deeper ones are shown at this depth.
 const DEEPEST: usize = 32;
 /// The most tags of a text: a browser lays out more of them for seconds.
 const MOST_TAGS: usize = 5000;
-/// Where a link may lead.
+/// Schemes of links.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
 /// Render Markdown as HTML without scripts
@@ -80,7 +80,7 @@ impl Write for Bounded {
     }
 }
 
-/// Where in the text the renderer is.
+/// State of the renderer within the text.
 #[derive(Default)]
 struct State {
     /// Tags so far.
@@ -92,7 +92,7 @@ struct State {
 }
 
 impl State {
-    /// What of an event is rendered: of all that a text may have, what is named here.
+    /// Renders the named events of a text and drops all others.
     fn safe<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
         match event {
             Event::Start(tag) => {
@@ -197,7 +197,7 @@ impl State {
     }
 }
 
-/// Whether a link may lead there: an address of one of the schemes, without anything that a browser reads past.
+/// Returns true if a link may be followed: an address of one of the schemes, without characters that a browser skips.
 fn leads_out(to: &str) -> bool {
     let begins =
         |scheme: &&str| to.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));

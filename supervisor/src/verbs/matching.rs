@@ -8,7 +8,7 @@ use super::texts;
 use crate::command::Command;
 use crate::time::since::Since;
 
-/// What tasks have in common, but for their tenant.
+/// Filter of tasks, without their tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct Common {
@@ -34,7 +34,7 @@ pub(crate) struct Common {
     failed: bool,
 }
 
-/// What the tasks have in common, and what to do with the answer.
+/// Filter of the tasks, and the use of the answer.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub(crate) struct Matching {
@@ -60,7 +60,7 @@ pub(super) const FLAGS: [&str; 6] = ["status", "assignee", "tenant", "search", "
 pub(super) const COMMON_FLAGS: [&str; 5] = ["status", "assignee", "search", "since", "failed"];
 
 impl Common {
-    /// Whether anything is said of the tasks.
+    /// Returns true if any filter is set.
     fn is_said(&self) -> bool {
         let Common { status, assignee, search, since, failed } = self;
         !status.is_empty() || assignee.is_some() || search.is_some() || since.is_some() || *failed
@@ -73,7 +73,7 @@ impl Common {
 }
 
 impl Matching {
-    /// What is said of tasks, and what to do with the answer.
+    /// Filter of tasks, and the use of the answer.
     pub(super) fn new(common: Common, tenant: Option<Tenant>, (dry_run, yes): (bool, bool)) -> Self {
         Matching { common, tenant, held: false, dry_run, yes }
     }
@@ -88,18 +88,18 @@ impl Matching {
         is_said.then(|| List { assignee, status, search, since, tenant, ..List::default() })
     }
 
-    /// Whether the tasks are of named statuses.
+    /// Returns true if the filter names statuses.
     pub(crate) fn names_status(&self) -> bool {
         !self.common.status.is_empty()
     }
 
-    /// Whether a task of the list is meant.
+    /// Returns true if a task of the list passes.
     pub(crate) fn takes(&self, task: &Task) -> bool {
         !self.common.failed || task.consecutive_failures > 0
     }
 }
 
-/// What became of tasks, one row each.
+/// Results of tasks, one row each.
 pub(crate) trait Rows {
     /// No rows yet.
     fn none() -> Self;
@@ -120,10 +120,10 @@ impl<T> Rows for Vec<T> {
 
 /// A verb about tasks that may be named by what they have in common.
 pub(crate) trait OnTasks: Command<Reply: Rows> + Clone {
-    /// The statuses that are meant where none is named: those of tasks for which it does something that is wanted.
+    /// Default statuses of a filter: those in which the verb has a useful effect.
     fn of(&self) -> &'static [Status];
 
-    /// What is said of the tasks.
+    /// Filter of the tasks.
     fn matching(&self) -> Matching;
 
     /// The same request about these tasks.

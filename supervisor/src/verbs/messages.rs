@@ -5,7 +5,7 @@ use kernel::{Message, MessageState};
 use crate::terminal::{Ink, Screen, printable, printable_lines};
 use crate::time::timestamp;
 
-/// How many of the latest there are in a reply.
+/// Limit on the latest messages in a reply.
 pub(super) const SHOWN: u32 = 20;
 
 /// Each message beneath who sent it, and what became of it.

@@ -44,7 +44,7 @@ pub(crate) struct Family {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// What its values mean.
+/// Meaning of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     Counter,
 }
 
-/// One value.
+/// A value.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -171,7 +171,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     Ok(measured)
 }
 
-/// What happens by itself: plugins that get events, and messages that go out.
+/// Metrics of automatic work: plugins that get events, and notifications.
 #[derive(Default)]
 struct Automatic {
     behind: Vec<Sample>,
@@ -181,7 +181,7 @@ struct Automatic {
 }
 
 impl Automatic {
-    /// Counts those of one board, of which this is the last event.
+    /// Counts the events of one board, of which this is the last.
     fn count(&mut self, name: &str, board: &BoardHandle, last: i64) {
         let counted =
             board.readers().with(|view| Ok((view.plugin_cursors()?, view.mail(&kernel::Actor::system())?)));

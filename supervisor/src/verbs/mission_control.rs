@@ -1,4 +1,4 @@
-//! What people do with missions: create, pause, resume and cancel them.
+//! Control of missions by people: create, pause, resume and cancel.
 
 use std::path::PathBuf;
 
@@ -183,16 +183,16 @@ pub(crate) struct CancelMission {
     pub(crate) reason: Option<String>,
 }
 
-/// What became of a mission.
+/// Result of a change of a mission.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Steered {
     /// The task that was named.
     pub(crate) mission: TaskId,
     /// The tasks that are over, or whose runs are being ended.
     pub(crate) ended: Vec<TaskId>,
-    /// Those whose runs are being ended.
+    /// Tasks whose runs are being ended.
     pub(crate) ending: Vec<TaskId>,
-    /// It was at a limit, and may have as much again.
+    /// The mission was at a limit, and may have as much again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_granted: bool,
 }

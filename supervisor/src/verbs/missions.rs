@@ -20,9 +20,9 @@ use crate::terminal::{Cell, Ink, Screen, printable};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListMissions {
-    /// Only those of this tenant.
+    /// Filters by this tenant.
     pub(crate) tenant: Option<Tenant>,
-    /// Whether those that are done or cancelled are listed, too.
+    /// True if finished and cancelled missions are listed, too.
     pub(crate) all: bool,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct ShowMission {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Missions {
     missions: Vec<Mission>,
-    /// Whether there are more, which are older.
+    /// True if there are more, which are older.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     more: bool,
 }
 
-/// Whether nothing of a mission goes on any more.
+/// Returns true if a mission is at its end.
 pub(super) fn is_over(state: MissionState) -> bool {
     match state {
         MissionState::Done | MissionState::Cancelled => true,
@@ -230,7 +230,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// How deep a mission goes is bounded by its limit of depth, and so is this.
+    /// Shows the tasks below a task. The mission's limit on depth bounds the recursion.
     fn show_below(&self, above: &TaskId, indent: &str, screen: &mut Screen) {
         let tasks = self.below.get(above).map(Vec::as_slice).unwrap_or_default();
         for (at, task) in tasks.iter().enumerate() {

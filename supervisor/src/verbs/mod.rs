@@ -230,7 +230,7 @@ macro_rules! of_the_api {
             router
         }
 
-        /// The verbs of each group, in the order of the table, and last those that are no commands.
+        /// The verbs of each group, in the order of the table, and last the verbs that are no commands.
         fn groups() -> Vec<(&'static str, Vec<Entry>)> {
             vec![
                 $(($group, vec![$(Entry::of::<$verb>(),)*]),)*

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// The most names that are returned: a person chooses among them.
 const MOST: u32 = 100;
 
-/// What a name is of.
+/// Kind of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Named {
@@ -113,7 +113,7 @@ impl Verb for Names {
     }
 }
 
-/// The tasks whose ids begin with a text; where it is too short for that, those that changed last.
+/// The tasks whose ids begin with a text; where it is too short for that, the tasks that changed last.
 impl NamesFound {
     /// The first of these that begin with a text, in their order.
     fn beginning(names: Vec<String>, begins: &str) -> Self {
@@ -125,7 +125,7 @@ impl NamesFound {
     }
 }
 
-/// The names that a tenant's user may know beside those of its tasks.
+/// The names that a tenant's user may know beside the names of its tasks.
 fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
     match of {
         Named::Task

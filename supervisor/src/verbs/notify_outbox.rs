@@ -1,4 +1,4 @@
-//! `notify outbox`, `retry` and `drop`: the messages that wait to be delivered, and those that could not be.
+//! `notify outbox`, `retry` and `drop`: the waiting and the undeliverable messages.
 
 use kernel::{Clock as _, Counted, Letter, LetterId, LetterState, Letters, SystemClock};
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::{Cell, Screen};
 use crate::time::timestamp;
 
-/// How many messages are listed.
+/// Limit on the listed messages.
 const LISTED: u32 = 200;
 
 /// List pending and undeliverable messages

@@ -1,4 +1,4 @@
-//! What currently keeps a task from running, for the replies of `create` and `assign`.
+//! Obstacles that currently keep a task from running, for the replies of `create` and `assign`.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::failure::Failure;
 use crate::host::home::{home_for, home_of};
 use crate::roster::{CannotRun, LooseName, unread};
 
-/// Whether a lane or a profile has a name.
+/// Returns true if a lane or a profile has a name.
 pub(super) fn is_lane(name: &str, call: &Call) -> bool {
     name.parse::<Profile>().is_ok_and(|profile| call.service.roster().knows(&profile))
 }
 
-/// What stands in the way of a task that is on the board by now: that cannot be looked for is no failure of its creation.
+/// Returns the obstacles of a stored task: a failed search is no failure of its creation.
 pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
     let mut warnings = if let Some(assignee) = &task.assignee {
         match obstacle(assignee, task.policy.as_deref(), Some(task), call).await {
@@ -78,7 +78,7 @@ pub(super) fn without_board_skill(assignee: &Profile, call: &Call) -> Option<Str
     })
 }
 
-/// Says that nobody of an approver's name can reach the board: neither the user whose socket it is, nor root, nor a lane.
+/// Warns that no approver of this name can reach the board: neither the user of the socket, nor root, nor a lane.
 fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
     let approver = task.approval.approver.as_deref()?;
     let own = person(nix::unistd::geteuid().as_raw()).name;
@@ -99,7 +99,7 @@ fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
     ))
 }
 
-/// What currently keeps a task of this assignee from running, where it is known which.
+/// Returns the obstacle that currently keeps a task of this assignee from running, where it is known.
 pub(super) async fn obstacle(
     assignee: &Profile,
     policy: Option<&str>,
@@ -132,14 +132,14 @@ fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
     })
 }
 
-/// Which of these skills no worker gets at present.
+/// Returns the skills that no worker gets at present.
 pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
     let roster = call.service.roster();
     let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
     missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
 }
 
-/// Which pools that a task names, or that its assignee takes places of, the configuration does not have.
+/// Returns the pools named by a task or its assignee that the configuration does not have.
 pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, call: &Call) -> Vec<String> {
     let config = call.service.config();
     let mut found: Vec<LooseName> =
@@ -153,7 +153,7 @@ pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, 
     found.iter().map(ToString::to_string).collect()
 }
 
-/// Why nothing runs the tasks of an assignee at present, or this one.
+/// Returns the reason why the tasks of an assignee, or this one, do not run at present.
 pub(super) async fn unrunnable(
     assignee: &Profile,
     policy: Option<&str>,

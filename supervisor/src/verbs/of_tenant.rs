@@ -1,4 +1,4 @@
-//! What the file of a tenant says of its new tasks: who does them, under which policy, and where they may work.
+//! Defaults of a tenant's file for its new tasks: the assignee, the policy, and the workspace.
 
 use kernel::{Profile, Tenant};
 use workspace::WorkspaceSpec;

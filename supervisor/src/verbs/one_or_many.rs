@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How it is read.
+/// A value or a list, as it is read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]

@@ -14,10 +14,10 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::terminal::Screen;
 
-/// How many rows an agent gets that does not say how many it wants.
+/// Default page of an agent, in rows.
 const OF_AN_AGENT: u32 = 50;
 
-/// What a list is of.
+/// Contents of a list.
 pub(crate) trait Row: Serialize + for<'de> Deserialize<'de> {
     /// The key of the rows in a page.
     const ROWS: &'static str;
@@ -29,7 +29,7 @@ pub(crate) enum Listed<T> {
     Rows(Vec<T>),
     Page {
         rows: Vec<T>,
-        /// Where the next page starts; none when this is the last.
+        /// Position of the next page; none when this is the last.
         next: Option<String>,
     },
 }
@@ -105,13 +105,13 @@ impl<'de, T: Row> Visitor<'de> for Either<T> {
 pub(crate) trait Pages: Command<Reply = Listed<Self::Row>> {
     type Row: Row;
 
-    /// Whether the caller wants to know where the next page starts.
+    /// Returns true if the caller wants the position of the next page.
     fn asks_for_pages(&self) -> bool;
 
     /// Asks for a page of at most `limit` rows from a cursor on.
     fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self;
 
-    /// How many rows are wanted; all where it says nothing.
+    /// Returns the number of rows wanted; all by default.
     fn limit(&self) -> Option<u32>;
 }
 
@@ -141,7 +141,7 @@ macro_rules! pages {
 
 pub(super) use pages;
 
-/// How much of a list a caller wants, and in which form.
+/// Part and form of a list that a caller wants.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pages: bool,
@@ -149,7 +149,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What a request says.
+    /// Fields of a request.
     pub(super) fn by<V: Pages>(verb: &V) -> Self {
         let rows = verb.limit().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         Wanted { pages: verb.asks_for_pages(), rows }
@@ -163,7 +163,7 @@ impl Wanted {
     }
 }
 
-/// How many rows a page has.
+/// Number of rows of a page.
 pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
     match wanted {
         Some(0) => {

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::terminal::Screen;
 use crate::time::duration::WrittenDuration;
 
-/// Change a task. What is absent stays as it is.
+/// Change a task. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Patch {
@@ -24,22 +24,22 @@ pub(crate) struct Patch {
     /// `done`, `blocked`, `ready`, `todo`, `triage` or `archived`.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<Status>,
-    /// The profile; an empty text or null for nobody.
+    /// The profile; an empty text or null removes it.
     #[serde(deserialize_with = "nobody", skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<String>,
     /// The result: of the work, with `done`; else of a task that is done.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
-    /// What was done: with `done`; else that of the last completed run.
+    /// Result: with `done`; else of the last completed run.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
-    /// Facts for machines: with `done`; else those of the last completed run.
+    /// Facts for machines: with `done`; else of the last completed run.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<serde_json::Value>,
     /// With `blocked`, or with `ready` or `todo` of a task that is blocked or scheduled: why.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// What to do, in one line.
+    /// The task in one line.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
     /// The body.
@@ -51,10 +51,10 @@ pub(crate) struct Patch {
     /// Block the task after this many counted failures in a row; 0 and 1: after the first.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_retries: Option<u32>,
-    /// Whose it is.
+    /// The tenant.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) tenant: Option<Tenant>,
-    /// How long a run may take.
+    /// Time limit of a run.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_runtime: Option<WrittenDuration>,
     /// The command that verifies the work, run with `sh -c`; an empty text for none.
@@ -63,13 +63,13 @@ pub(crate) struct Patch {
     /// Block the task after this many failed checks in a row.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_checks: Option<u32>,
-    /// What its workers may touch.
+    /// Policy of its workers.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<String>,
-    /// Where its workers work.
+    /// Workspace of its workers.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) workspace: Option<String>,
-    /// What its workers load.
+    /// Skills of its workers.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) skills: Option<Vec<String>>,
     /// The pools of which each of its runs takes a place; an empty list for none.
@@ -82,7 +82,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
     T::deserialize(deserializer).map(Some)
 }
 
-/// Takes a profile, where null is nobody.
+/// Takes a profile; null removes it.
 pub(super) fn nobody<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer).map(|profile| Some(profile.unwrap_or_default()))
 }
@@ -115,7 +115,7 @@ impl Patch {
     }
 }
 
-/// Who a task is assigned to; nobody where there is none.
+/// Returns the assignee of a task.
 #[derive(Clone, Debug)]
 struct Assigned(Option<Profile>);
 
@@ -131,7 +131,7 @@ pub(super) struct Plan {
 }
 
 impl Patch {
-    /// Refuses what makes no sense, and looks for what is named.
+    /// Refuses contradictory fields, and looks up the named things.
     pub(super) async fn plan(mut self, call: &Call) -> Result<Plan, Failure> {
         let edit = self.edit();
         let warnings = edit.warnings(call);
@@ -223,7 +223,8 @@ impl Verb for Patch {
     const MEMBERS: bool = true;
     type Reply = Edited;
 
-    /// What is open to the users of tenants as verbs of their own: `edit`, `assign`, `block`, `promote`, `unblock`, `archive`.
+    /// Checks fields that the users of tenants may also set by verbs of their own: `edit`, `assign`, `block`, `promote`, `unblock`,
+    /// `archive`.
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         if self.status == Some(Status::Done) {
             return Err(not_for_members("the status `done` of a task"));

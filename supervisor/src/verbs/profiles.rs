@@ -28,17 +28,17 @@ pub(crate) struct ListProfiles {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NamedProfile {
     pub(crate) name: String,
-    /// What its file says; none where that cannot be used.
+    /// Contents of its file; none where the file cannot be used.
     pub(crate) profile: Option<ProfileText>,
-    /// What is wrong with its file.
+    /// Defects of its file.
     pub(crate) defect: Option<String>,
     /// The lane of its workers.
     pub(crate) lane: Profile,
     /// The policy of its tasks that name none.
     pub(crate) policy: String,
-    /// Why nothing can be started for it.
+    /// Reason why nothing can be started for it.
     pub(crate) cannot_run: Option<String>,
-    /// Whether it is shipped to make proposals: such a profile works on the board itself, and not on tasks of people.
+    /// True if it is shipped to make proposals: such a profile works on the board itself, and not on tasks of people.
     #[serde(default)]
     pub(crate) proposes: bool,
 }
@@ -144,7 +144,7 @@ impl Command for ListProfiles {
     }
 }
 
-/// Shows one profile as its file says it.
+/// Shows a profile in the form of its file.
 pub(crate) fn show_one(named: &NamedProfile, screen: &mut Screen) {
     screen.line(named.name.clone());
     let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<14}"), &printable(value));

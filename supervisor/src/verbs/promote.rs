@@ -84,7 +84,7 @@ impl OnTasks for Promote {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Promotion {
     task_id: TaskId,
-    /// Whether it was promoted, or would be.
+    /// True if it was promoted, or would be.
     promoted: bool,
     dry_run: bool,
     forced: bool,
@@ -92,7 +92,7 @@ pub(crate) struct Promotion {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,
-    /// What currently keeps it from running.
+    /// Obstacles that currently keep it from running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     error: Option<String>,
@@ -102,7 +102,7 @@ pub(crate) struct Promotion {
     code: Option<Code>,
 }
 
-/// One task's for one task, and a list where `--ids` named more.
+/// A single reply for one task, and a list where `--ids` named more.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Promoted {

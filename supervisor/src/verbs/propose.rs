@@ -19,7 +19,7 @@ use super::{obstacles, texts};
 
 /// The most tasks of one request.
 const AT_ONCE: u32 = 100;
-/// How many pages of tasks in triage are read for them at most: others write to the board meanwhile.
+/// Limit on the pages of tasks in triage that are read for them: others write to the board meanwhile.
 const PAGES: usize = 20;
 
 /// Ask a profile to specify an idea in triage
@@ -106,7 +106,7 @@ pub(crate) struct ReviewMission {
     pub(crate) task_id: TaskId,
 }
 
-/// What was asked for one task.
+/// Request for a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) task_id: TaskId,
@@ -114,9 +114,9 @@ pub(crate) struct Asked {
     /// The task that makes the proposal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proposal: Option<TaskId>,
-    /// Whether that was open before.
+    /// True if the request was open before.
     pub(crate) existing: bool,
-    /// Why not.
+    /// Reason of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,10 +128,10 @@ pub(crate) struct Asked {
 /// The reply.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Proposals {
-    /// Who makes them.
+    /// The proposing profile.
     pub(crate) assignee: Profile,
     pub(crate) results: Vec<Asked>,
-    /// What currently keeps them from being made.
+    /// Obstacles that currently keep them from being made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
@@ -228,7 +228,7 @@ fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, k
     Ok(ideas)
 }
 
-/// Whether somebody has denied that a task goes on: it is in triage for a person, and is no idea.
+/// Returns true if a person has denied that a task goes on: it is in triage for a person, and is no idea.
 fn is_denied(board: &Board<'_>, task: &Task) -> Result<bool, kernel::Error> {
     if task.approval.state != Some(ApprovalState::Required) {
         return Ok(false);

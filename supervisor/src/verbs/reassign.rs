@@ -1,4 +1,4 @@
-//! `reassign`: hands a task to somebody else, a running one too.
+//! `reassign`: hands a task to another assignee, a running one too.
 
 use kernel::TaskId;
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub(crate) struct Reassigned {
     pub(crate) task_id: TaskId,
     pub(crate) assignee: Option<kernel::Profile>,
     pub(crate) status: kernel::Status,
-    /// What is still to come.
+    /// Changes that are still to come.
     pub(crate) note: Option<String>,
 }
 

@@ -20,11 +20,11 @@ pub(crate) struct Reload {}
 /// The outcome.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reloaded {
-    /// Whether a daemon has done it; without one, each command reads the configuration itself.
+    /// True if a daemon has done it; without one, each command reads the configuration itself.
     pub(crate) by_daemon: bool,
-    /// What of it cannot be used.
+    /// Unusable parts of the configuration.
     pub(crate) defects: Vec<Defect>,
-    /// What it names and does not have.
+    /// Missing things that the configuration names.
     #[serde(default)]
     pub(crate) unknown_names: Vec<LooseName>,
 }

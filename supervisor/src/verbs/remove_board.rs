@@ -18,7 +18,7 @@ use crate::paths::{Root, make_dir};
 use crate::terminal::Screen;
 use crate::verbs::boards::require;
 
-/// How long the last readers of a board may take. Watchers leave at once.
+/// Time that the last readers of a board may take. Watchers leave at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Remove a board from its root.
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct RemoveBoard {
     /// The board.
     pub(crate) slug: BoardName,
-    /// Whether its files are deleted as well.
+    /// True if its files are deleted as well.
     #[serde(default)]
     pub(crate) delete: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct RemoveBoard {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) slug: BoardName,
-    /// Whether its files are deleted as well.
+    /// True if its files are deleted as well.
     pub(crate) deleted: bool,
     pub(crate) kept: Option<PathBuf>,
 }
@@ -90,7 +90,7 @@ impl RemoveBoard {
         Ok(())
     }
 
-    /// Takes a board away that nobody has open. Blocking.
+    /// Takes a board away that is not open anywhere. Blocking.
     pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
         self.refuse_default()?;
         let RemoveBoard { slug, delete } = self;

@@ -1,4 +1,4 @@
-//! `request-review`: the work is handed to somebody else to look at before it counts as done.
+//! `request-review`: hands the work to a reviewer before it counts as done.
 
 use kernel::{Handoff, Profile, RunId, TaskId};
 use schemars::JsonSchema;

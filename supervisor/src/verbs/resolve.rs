@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Audience, Call, Effect, Verb};
 use crate::failure::Failure;
 
-/// How many tasks a refusal names.
+/// Limit on the tasks that a refusal names.
 const NAMED: u32 = 4;
 
 /// Resolve prefixes of task ids to whole ids
@@ -18,7 +18,7 @@ pub(crate) struct Resolve {
     pub(crate) ids: Vec<String>,
 }
 
-/// The ids, in the same order. One that means no task is as it was.
+/// The ids, in the same order. A full id stays as it was.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Resolved {
     pub(crate) ids: Vec<TaskId>,

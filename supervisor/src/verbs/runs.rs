@@ -51,7 +51,7 @@ impl Row for Run {
 
 pages!(Runs, Run);
 
-/// What a state of runs is a state of.
+/// Kind of a run's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StateType {

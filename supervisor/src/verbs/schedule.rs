@@ -38,12 +38,12 @@ pub(crate) struct Schedule {
     pub(crate) ids: Vec<TaskId>,
 }
 
-/// What became of each task, and when those that wait for a time start.
+/// Result for each task, and the start of tasks that wait for a time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Scheduled {
     #[serde(flatten)]
     bulk: Bulk,
-    /// When they start by themselves; none where somebody has to unblock them.
+    /// Time at which they start by themselves; none where a person has to unblock them.
     #[serde(skip_serializing_if = "Option::is_none")]
     starts_at: Option<Timestamp>,
 }

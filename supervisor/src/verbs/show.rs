@@ -51,7 +51,7 @@ pub(crate) struct Show {
     pub(crate) verbose: bool,
 }
 
-/// Which lists of a task are longer than the reply.
+/// Lists of a task that are longer than the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum More {
@@ -69,9 +69,9 @@ pub(crate) enum More {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Shown {
     pub(crate) task: Task,
-    /// Why it is not running, as far as it is not.
+    /// Reason why it is not running.
     pub(crate) why: Option<Waiting>,
-    /// How long its run may take, or its next one would; none where nothing here could start it, or nothing will.
+    /// Time limit of its run, or of its next one; none where it could not be started here, or will not be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time_limit: Option<TimeLimitLine>,
     /// The summary of its last run that handed one over.
@@ -165,7 +165,7 @@ impl Verb for Show {
     }
 }
 
-/// What a run handed over. What one said last that ended without a verdict is no result of the task.
+/// Returns the result that a run handed over. The last text of a run without a verdict is no result of the task.
 fn handed_over(run: &Run) -> Option<String> {
     run.summary.clone().filter(|_| run.outcome != Some(Outcome::Unreported))
 }
@@ -274,7 +274,7 @@ impl Command for Show {
     }
 }
 
-/// What its workers load and take, the mission that it belongs to, and who is notified.
+/// Skills and tools of its workers, its mission, and its subscribers.
 fn show_given(task: &Task, screen: &mut Screen) {
     if !task.skills.is_empty() {
         field(screen, "skills", &printable(&task.skills.join(", ")));
@@ -294,14 +294,14 @@ fn show_given(task: &Task, screen: &mut Screen) {
     }
 }
 
-/// Whose session its first run begins from.
+/// Origin of the session of its first run.
 pub(super) fn forked(task: &Task) -> Option<String> {
     let kernel::Origin { forked_from, forked_run, forked_session, .. } = &task.origin;
     let (task, run) = (forked_from.as_ref()?, forked_run.as_ref()?);
     Some(format!("{task}, run {run}, session {}", printable(forked_session.as_deref()?)))
 }
 
-/// Where the approval of the task stands, if it needs one.
+/// State of the task's approval, if it needs one.
 fn show_approval(task: &Task, screen: &mut Screen) {
     let Some(approval) = &task.approval.state else { return };
     let approver = task.approval.approver.as_deref();
@@ -310,7 +310,7 @@ fn show_approval(task: &Task, screen: &mut Screen) {
     field(screen, "approval", &format!("{approval}{by}{class}"));
 }
 
-/// What the result of a task is called: a claim, until its check has proved it or a person has.
+/// Label of the task's result: a claim, until its check has proved it or a person has.
 fn result_heading(task: &Task, runs: &[Run]) -> &'static str {
     let is_refuted =
         task.failed_checks > 0 || runs.iter().rev().find_map(|run| run.outcome) == Some(Outcome::CheckFailed);
@@ -322,7 +322,7 @@ fn result_heading(task: &Task, runs: &[Run]) -> &'static str {
     }
 }
 
-/// What proves the task done, and how often in a row it did not.
+/// The check of the task, and its failures in a row.
 fn show_check(task: &Task, screen: &mut Screen) {
     let Some(command) = &task.check.command else { return };
     let failed = match task.failed_checks {
@@ -332,7 +332,7 @@ fn show_check(task: &Task, screen: &mut Screen) {
     field(screen, "check", &format!("{}{failed}", printable(command)));
 }
 
-/// How far its worker has come toward its goal.
+/// Progress of its worker toward its goal.
 fn show_goal(task: &Task, screen: &mut Screen) {
     let Some(turns) = task.goal.turns() else { return };
     // Where it has a check, each turn ends with that.
@@ -340,7 +340,7 @@ fn show_goal(task: &Task, screen: &mut Screen) {
     field(screen, "goal", &format!("{over} of {} over", Counted(turns, "turn")));
 }
 
-/// What a person is asked, with the answers to choose from.
+/// The question to a person, with the answers to choose from.
 fn show_question(question: &kernel::Question, screen: &mut Screen) {
     screen.heading("Question");
     screen.line(printable_lines(&question.text));
@@ -367,7 +367,7 @@ fn show_comment(comment: &Comment, screen: &mut Screen) {
     screen.line(printable_lines(&comment.body));
 }
 
-/// What the agent of the last run that says it has used, and those of all runs where there are several.
+/// Usage reported by the agent of the latest run with any, and the sum over all runs where there are several.
 fn show_spent(runs: &[Run], screen: &mut Screen) {
     let Some((run, spent)) = runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?))) else {
         return;
@@ -387,13 +387,13 @@ fn show_spent(runs: &[Run], screen: &mut Screen) {
     }
 }
 
-/// What confined a run, as far as it came to that.
+/// Sandbox of a run, as far as it was made.
 fn confinement(run: &Run) -> Option<(kernel::RunId, policies::Report)> {
     let report = serde_json::from_value(run.sandbox.clone()?).ok()?;
     Some((run.id, report))
 }
 
-/// What confined the last run that came to that.
+/// Sandbox of the latest run that had one.
 pub(crate) fn show_sandbox(reply: &Shown, screen: &mut Screen) {
     match reply.runs.iter().rev().find_map(confinement) {
         Some((run, report)) => show_confinement(run, &report, screen),
@@ -401,7 +401,7 @@ pub(crate) fn show_sandbox(reply: &Shown, screen: &mut Screen) {
     }
 }
 
-/// What was enforced in a line, and each layer that was not or not fully, with the reason.
+/// Enforced layers in a line, and each missing or partial layer with the reason.
 fn show_confinement(run: kernel::RunId, report: &policies::Report, screen: &mut Screen) {
     screen.heading(&format!("Sandbox of run {run}"));
     let policy = format!("{}, Landlock ABI {}", report.policy, report.landlock_abi);
@@ -418,7 +418,7 @@ fn show_confinement(run: kernel::RunId, report: &policies::Report, screen: &mut 
     }
 }
 
-/// What the proxies of its runs have passed on, and what they have refused.
+/// Traffic that the proxies of its runs have passed on or refused.
 fn show_egress(egress: &[Event], runs: &[Run], screen: &mut Screen) {
     let live = || {
         runs.iter()
@@ -447,7 +447,7 @@ fn show_egress(egress: &[Event], runs: &[Run], screen: &mut Screen) {
     }
 }
 
-/// What went to one host, and how often that refused.
+/// Traffic to a host, and the number of its refusals.
 fn host_line(host: &HostEgress) -> String {
     let HostEgress { host, requests, throttled, unauthorized, sent_bytes, received_bytes } = host;
     let refusals = [(*throttled, "answered with 429"), (*unauthorized, "answered with 401 or 403")];

@@ -1,4 +1,4 @@
-//! `spend`: what was used, by mission, tenant, account, profile or day.
+//! `spend`: shows usage by mission, tenant, account, profile or day.
 
 use kernel::{Consumed, Spend as Row, SpendBy, Tenant};
 use schemars::JsonSchema;
@@ -34,7 +34,7 @@ pub(crate) struct Spend {
     pub(crate) tenant: Option<Tenant>,
 }
 
-/// What was used.
+/// Usage.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     by: SpendBy,

@@ -1,4 +1,4 @@
-//! What runs have used, in words: as their agents say it, and as their proxies have counted it.
+//! Usage of runs in words: as their agents report it, and as their proxies have counted it.
 
 use kernel::{Consumed, Counted, Dollars, Egress, Spent};
 
@@ -21,7 +21,7 @@ pub(crate) fn amounts(spent: &Spent) -> String {
     parts.join(", ")
 }
 
-/// What went through the proxy of a run.
+/// Traffic through the proxy of a run.
 pub(crate) fn passed(egress: &Egress) -> String {
     let Egress { requests, denied, over_budget, sent_bytes, received_bytes, .. } = egress;
     let requests = Counted(*requests, "request");
@@ -29,7 +29,7 @@ pub(crate) fn passed(egress: &Egress) -> String {
     format!("{requests}, {denied} denied{over}, {sent_bytes} bytes sent, {received_bytes} received")
 }
 
-/// What a tenant, a profile or an account has used.
+/// Usage of a tenant, a profile or an account.
 pub(super) fn consumed(used: &Consumed) -> [String; 4] {
     let Consumed { requests, bytes, tokens, cost_micros } = used;
     let cost = Dollars(*cost_micros).to_string();
@@ -41,7 +41,7 @@ pub(super) fn bytes_brief(bytes: u64) -> String {
     policies::ByteSize(bytes).to_string()
 }
 
-/// What several runs have used together.
+/// Usage of several runs together.
 pub(super) fn total(all: &[&Spent]) -> Spent {
     let sum = |of: fn(&Spent) -> u64| all.iter().map(|spent| of(spent)).fold(0, u64::saturating_add);
     let some =

@@ -1,4 +1,4 @@
-//! `stats`: how many tasks are where, and what was used.
+//! `stats`: counts tasks by status, and sums usage.
 
 use kernel::{DayUse, Stats as BoardStats, Tenant, brief};
 use schemars::JsonSchema;

@@ -35,13 +35,13 @@ use crate::host::usage::{Tree, Usage};
 use crate::owner::{Owner, OwnerLock};
 use crate::terminal::Screen;
 
-/// How long it is waited for: it reads what is in memory, and is asked when something is wrong.
+/// Time limit of the request: the daemon reads memory only, and the command is used when it is in trouble.
 const ANSWERED: Duration = Duration::from_secs(10);
 
-/// How many waiting tasks are told one by one.
+/// Limit on the waiting tasks that are listed.
 const TOLD: u32 = 20;
 
-/// How many processes of a run are shown.
+/// Limit on the processes shown of a run.
 const TREE: usize = 50;
 
 /// Show the health, the live workers and the waiting tasks
@@ -92,25 +92,25 @@ pub(crate) struct Status {
 pub(crate) struct DaemonLine {
     pub(crate) pid: u32,
     pub(crate) version: String,
-    /// How long it has run, in seconds.
+    /// Uptime, in seconds.
     pub(crate) uptime_seconds: u64,
     /// Its resident memory, in bytes.
     pub(crate) memory_bytes: Option<u64>,
-    /// How many workers may run at once.
+    /// Limit on workers at once.
     pub(crate) slots: usize,
-    /// How many run now.
+    /// Number of workers now.
     #[serde(default)]
     pub(crate) taken: usize,
-    /// How much of each pool is taken.
+    /// Taken slots of each pool.
     #[serde(default)]
     pub(crate) pools: Vec<PoolUse>,
-    /// Why nothing is started, where nothing is.
+    /// Reason why nothing is started.
     pub(crate) paused: Option<String>,
-    /// Whether it is stopping, and how.
+    /// Mode of its stop, while it is stopping.
     pub(crate) stopping: Option<String>,
-    /// How often its owner loop has woken up.
+    /// Number of wake-ups of its owner loop.
     pub(crate) wakeups: u64,
-    /// How many commits it has made to the board that was asked about.
+    /// Number of its commits to the board that was asked about.
     pub(crate) commits: u64,
 }
 
@@ -118,18 +118,18 @@ pub(crate) struct DaemonLine {
 pub(crate) struct WorkerLine {
     #[serde(flatten)]
     pub(crate) run: LiveRun,
-    /// How long ago it was claimed, in seconds.
+    /// Age of its claim, in seconds.
     pub(crate) age_seconds: u64,
     /// Until its deadline, in seconds.
     pub(crate) left_seconds: Option<u64>,
     pub(crate) usage: Option<Usage>,
-    /// Whether a signal has stopped its first process.
+    /// True if a signal has stopped its first process.
     #[serde(default)]
     pub(crate) is_stopped: bool,
-    /// How it is; a daemon of an earlier release does not say.
+    /// Its state; none from a daemon of an earlier release.
     #[serde(default)]
     pub(crate) health: WorkerHealth,
-    /// What it said last with a heartbeat.
+    /// Note of its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_note: Option<String>,
     /// Its processes, where they were asked for.
@@ -147,7 +147,7 @@ pub(crate) struct WaitingTask {
     pub(crate) why: kernel::Waiting,
 }
 
-/// When a schedule ticks next.
+/// Next tick of a schedule.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NextTick {
     pub(crate) schedule: kernel::ScheduleName,
@@ -158,29 +158,29 @@ pub(crate) struct NextTick {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FailedSchedule {
     pub(crate) schedule: kernel::ScheduleName,
-    /// When the tick was due.
+    /// Due time of the tick.
     pub(crate) tick: Timestamp,
-    /// Why it made nothing.
+    /// Reason why it made nothing.
     pub(crate) why: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StatusReport {
-    /// How the service is.
+    /// State of the service.
     #[serde(default)]
     pub(crate) health: Health,
-    /// What is wrong, each in a few words.
+    /// Defects, each in a few words.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
     /// The daemon; none where none runs.
     pub(crate) daemon: Option<DaemonLine>,
-    /// Who owns the root where no daemon answers: one whose socket is gone, or that is starting or ending.
+    /// Owner of the root where no daemon answers: a process whose socket is gone, or that is starting or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) holder: Option<String>,
-    /// Whether it began a moment ago.
+    /// True if it began a moment ago.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_starting: bool,
-    /// What to do where something else has the place of its socket.
+    /// Remedy where a foreign file has the place of its socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) in_its_place: Option<String>,
     pub(crate) root: std::path::PathBuf,
@@ -195,20 +195,20 @@ pub(crate) struct StatusReport {
     /// The assignee that was asked about; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) assignee: Option<Profile>,
-    /// Why nothing is written to it, where nothing is.
+    /// Reason why it is not written to.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
     /// The same of every board that is served.
     #[serde(default)]
     pub(crate) board_troubles: BTreeMap<kernel::BoardName, String>,
     pub(crate) workers: Vec<WorkerLine>,
-    /// How many tasks of the board are in which status.
+    /// Number of the board's tasks in each status.
     pub(crate) counts: BTreeMap<kernel::Status, i64>,
     /// Files of the configuration that cannot be used.
     pub(crate) defects: Vec<Defect>,
     /// Policies that this host cannot enforce, and why: tasks under them wait. Known to a daemon.
     pub(crate) unheld_policies: BTreeMap<String, String>,
-    /// What several tasks need and what does not work.
+    /// Broken things that several tasks need.
     pub(crate) broken: Vec<Broken>,
     /// Tenants and accounts that have used up a budget of today: their tasks wait.
     #[serde(default)]
@@ -234,14 +234,14 @@ pub(crate) struct StatusReport {
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
-    /// What was asked about and is nowhere.
+    /// Names of the request that exist nowhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
     pub(crate) now: Timestamp,
 }
 
 impl StatusReport {
-    /// What the users of its tenant may know: nothing of the host, of other tenants, or of what these use.
+    /// Reduces the reply to the knowledge of a tenant's users: nothing of the host, of other tenants, or of what these use.
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
         let own = self.tenant.as_ref().map(Tenant::as_str);
@@ -270,7 +270,7 @@ impl StatusReport {
 }
 
 impl Status {
-    /// Says what is asked about and is nowhere but in the question. The users of a tenant ask about their own.
+    /// Reports names of the request that exist nowhere else. The users of a tenant ask about their own.
     fn nowhere(&self, call: &Call) -> Vec<String> {
         let config = call.service.config();
         let tenant = self.tenant.as_ref().filter(|name| config.tenants.get(name).is_none());
@@ -286,7 +286,7 @@ impl Status {
         tenant.into_iter().chain(assignee).collect()
     }
 
-    /// How many workers of the tenant and the assignee that are asked about may run at once.
+    /// Limit on workers at once of the tenant and the assignee that are asked about.
     fn slots(&self, call: &Call) -> usize {
         let config = call.service.config();
         let limits = &config.limits;
@@ -447,7 +447,7 @@ impl Command for Status {
     }
 }
 
-/// What was read of a board; nothing where the board is in trouble and could not be read.
+/// Data read of a board; empty where the board is in trouble and could not be read.
 fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String>) -> Result<T, Failure> {
     match read {
         Err(_) if trouble.is_some() => Ok(T::default()),
@@ -455,14 +455,14 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
     }
 }
 
-/// What is wrong with boards: why nothing is written to them, or why they are not served.
+/// Defects of boards: reasons why they are not written to, or not served.
 fn of_boards(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let said = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
     let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, said(failure)));
     troubles(call).into_iter().chain(refusals).collect()
 }
 
-/// Why nothing is written to boards that are open here, where nothing is.
+/// Reasons why open boards are not written to.
 pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let mut open = call.service.served();
     open.extend(call.board().ok().cloned());

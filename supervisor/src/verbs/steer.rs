@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::terminal::Screen;
 use crate::time::duration::WrittenDuration;
 
-/// How long the agent's confirmation is waited for.
+/// Time limit of the agent's confirmation.
 const TIMEOUT: &str = "5s";
 /// The maximum.
 const LONGEST: Duration = Duration::from_hours(1);

@@ -116,7 +116,7 @@ impl From<WorkerSpec> for String {
 pub(crate) struct Swarming {
     #[serde(flatten)]
     swarm: kernel::Swarm,
-    /// What currently keeps tasks of it from running.
+    /// Obstacles that currently keep tasks of it from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

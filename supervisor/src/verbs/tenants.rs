@@ -19,14 +19,14 @@ use crate::host::disk_use::DiskUse;
 use crate::terminal::{Cell, Screen};
 use crate::time::duration::processor;
 
-/// How many tenants are listed that have tasks and no file.
+/// Limit on the listed tenants that have tasks and no file.
 const MOST: u32 = 1000;
-/// How many entries of workspaces are looked at.
+/// Limit on the entries of workspaces that are measured.
 const ENTRIES: usize = 200_000;
-/// How many days a person is shown.
+/// Number of days that a person is shown.
 const DAYS: usize = 14;
 
-/// List the tenants: those that are configured, and those that have tasks.
+/// List the tenants: configured ones, and names on tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ListTenants {
@@ -45,18 +45,18 @@ pub(crate) struct TenantLine {
     pub(crate) groups: Vec<String>,
     /// The boards that its users reach.
     pub(crate) boards: Vec<String>,
-    /// How many of its workers may run at once.
+    /// Limit on its workers at once.
     pub(crate) max_running: Option<usize>,
     pub(crate) pools: BTreeMap<String, usize>,
     pub(crate) max_runtime_seconds: Option<u64>,
     pub(crate) policy: Option<String>,
     pub(crate) assignee: Option<String>,
-    /// Its limits, where they are not those of all.
+    /// Its own limits, where they differ from the general ones.
     pub(crate) quotas: BTreeMap<String, u64>,
-    /// What all its runs of a day may use.
+    /// Budget of all its runs on a day.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) budget: BTreeMap<String, String>,
-    /// How many of its tasks are in which status on the board that was asked about.
+    /// Number of its tasks in each status on the board that was asked about.
     pub(crate) tasks: BTreeMap<Status, i64>,
 }
 
@@ -93,7 +93,7 @@ impl TenantLine {
     }
 }
 
-/// What all runs of a tenant may use on one day, by the names of `[budget]`.
+/// Budget of all runs of a tenant on one day, by the names of `[budget]`.
 fn daily(budgets: &Budgets, tenant: &Tenant) -> BTreeMap<String, String> {
     let Budget { requests, bytes, tokens, cost_micros } =
         *budgets.tenants.get(tenant).unwrap_or(&budgets.per_tenant);
@@ -165,7 +165,7 @@ impl Command for ListTenants {
     }
 }
 
-/// Whether a task in a status may still start, or runs.
+/// Returns true if a task in a status may still start, or runs.
 pub(crate) fn is_open(status: Status) -> bool {
     !matches!(status, Status::Done | Status::Archived)
 }
@@ -207,15 +207,15 @@ pub(crate) struct TenantUsage {
     pub(crate) name: Tenant,
 }
 
-/// What it has and has used.
+/// Its tasks and usage.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UsageOfTenant {
     pub(crate) tenant: Tenant,
     #[serde(flatten)]
     pub(crate) used: TenantUse,
-    /// What its scratch workspaces and its root take on the disk.
+    /// Space of its scratch workspaces and its root on the disk.
     pub(crate) workspace_bytes: u64,
-    /// Whether there is more in them than was looked at.
+    /// True if they hold more than was measured.
     pub(crate) workspace_is_partial: bool,
 }
 

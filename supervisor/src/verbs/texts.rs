@@ -123,12 +123,12 @@ pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
     }
 }
 
-/// Whether it is one of the words for nobody.
+/// Returns true if it is one of the words for no assignee.
 pub(crate) fn is_nobody(word: &str) -> bool {
     matches!(word, "none" | "-" | "null")
 }
 
-/// A profile's name, or one of the words for nobody.
+/// A profile's name, or one of the words for no assignee.
 pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> {
     match text {
         word if is_nobody(word) => Ok(None),

@@ -1,4 +1,4 @@
-//! How long the run of a task may take, or would, and what sets that: for `show`.
+//! Time limit of a task's run, present or next, and its source: for `show`.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::time::timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TimeLimitLine {
     pub(crate) seconds: u64,
-    /// What sets it; none for a run that an earlier release has started.
+    /// Source of the limit; none for a run that an earlier release has started.
     pub(crate) from: Option<LimitSource>,
-    /// When the run is ended at the latest; none where none goes on.
+    /// Latest end of the run; none without a run.
     pub(crate) until: Option<Timestamp>,
 }
 
 impl TimeLimitLine {
-    /// That of the run that goes on, if one does and has a limit.
+    /// Returns the limit of the present run, if there is one with a limit.
     pub(super) fn of_open(runs: &[Run]) -> Option<Self> {
         let run = runs.iter().find(|run| run.ended_at.is_none())?;
         let seconds = run.max_runtime_seconds?;
@@ -28,7 +28,7 @@ impl TimeLimitLine {
         Some(TimeLimitLine { seconds, from: run.max_runtime_from, until })
     }
 
-    /// What the next run of a task would have at present.
+    /// Returns the limit that the next run of a task would have at present.
     pub(super) fn of_next(call: &Call, task: &Task) -> Option<Self> {
         let performer = match task.status {
             Status::Review if task.unchecked_run.is_some() => Some(check_performer()),

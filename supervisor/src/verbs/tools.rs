@@ -19,7 +19,7 @@ pub(crate) struct Tools {}
 pub(crate) struct Offered {
     /// Their names, in the order of the table.
     pub(crate) verbs: Vec<String>,
-    /// Whether the caller may read files and run scripts through tools. An orchestrator may not: it does no work of its own.
+    /// True if the caller may read files and run scripts through tools. An orchestrator may not: it does no work of its own.
     #[serde(default)]
     pub(crate) work: bool,
     /// The tools of plugins.

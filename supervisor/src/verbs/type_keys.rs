@@ -72,16 +72,16 @@ pub(crate) struct Size {
 pub(crate) struct Typed {
     pub(crate) task_id: TaskId,
     pub(crate) run_id: RunId,
-    /// How many bytes were passed to the worker.
+    /// Number of bytes passed to the worker.
     pub(crate) bytes: usize,
-    /// Who else has the keyboard, where nothing was passed for that.
+    /// Holder of the keyboard, where nothing was passed because of it.
     pub(crate) typist: Option<String>,
-    /// Whether the worker has not read what was typed before, so that this was not passed.
+    /// True if the worker has not read earlier input, so that this was not passed.
     pub(crate) is_full: bool,
 }
 
 impl Type {
-    /// What an attached terminal says.
+    /// Message of an attached terminal.
     pub(crate) fn attached(task: &TaskId, holder: &str) -> Self {
         Type {
             task_id: task.clone(),
@@ -93,7 +93,7 @@ impl Type {
         }
     }
 
-    /// What to pass, in its order.
+    /// Bytes to pass, in their order.
     fn keyed(&self) -> Result<(Option<Keyed>, Option<Keyed>), Failure> {
         let size = match self.size {
             Some(Size { rows, columns }) if rows < 1 || columns < 1 => {
@@ -147,7 +147,7 @@ impl Type {
         .await
     }
 
-    /// What an attached terminal says: it has the keyboard while it says something.
+    /// Message of an attached terminal: it has the keyboard while it sends messages.
     async fn held(
         self,
         call: &Call,

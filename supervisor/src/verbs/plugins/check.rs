@@ -22,7 +22,7 @@ use crate::terminal::{Screen, printable};
 pub(crate) struct CheckPlugin {
     /// A plugin that is installed.
     pub(crate) name: Option<PluginName>,
-    /// The directory of one that is not.
+    /// The directory of a plugin that is not installed.
     pub(crate) path: Option<PathBuf>,
 }
 

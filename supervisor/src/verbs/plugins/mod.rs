@@ -36,11 +36,11 @@ pub(crate) struct ListPlugins {
 pub(crate) struct PluginLine {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// Why it is not run.
+    /// Reason why it is not run.
     pub(crate) defect: Option<String>,
-    /// What its `plugin.toml` says.
+    /// Contents of its `plugin.toml`.
     pub(crate) manifest: Option<Manifest>,
-    /// How far it has taken the events of the board.
+    /// Position up to which it has taken the events of the board.
     pub(crate) cursor: Option<PluginCursor>,
 }
 
@@ -111,7 +111,7 @@ impl Command for ListPlugins {
     }
 }
 
-/// How it goes, in a few words.
+/// State of the plugin, in a few words.
 fn state(line: &PluginLine) -> String {
     match &line.cursor {
         _ if line.defect.is_some() => "disabled".to_owned(),

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(crate) struct ResumePlugin {
     /// The plugin.
     pub(crate) name: PluginName,
-    /// Whether the event that it could not take is left out.
+    /// True if the event that it could not take is left out.
     #[serde(default)]
     pub(crate) skip: bool,
 }

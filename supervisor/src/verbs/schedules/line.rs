@@ -9,7 +9,7 @@ use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of};
 use crate::config::definitions::Defect;
 use crate::service::Service;
 
-/// How many ticks are shown of one schedule, and how many to come.
+/// Limit on the shown ticks of a schedule, past and to come.
 const TICKS: u32 = 10;
 const AHEAD: usize = 5;
 
@@ -17,7 +17,7 @@ const AHEAD: usize = 5;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TickTask {
     pub(crate) id: TaskId,
-    /// Its status; none of one that is no more.
+    /// Its status; none of a removed one.
     pub(crate) status: Option<Status>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct TickTask {
 pub(crate) struct ScheduleLine {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// What is wrong with its file.
+    /// Defects of its file.
     pub(crate) defect: Option<String>,
     pub(crate) board: Option<BoardName>,
     pub(crate) paused: bool,
@@ -33,10 +33,10 @@ pub(crate) struct ScheduleLine {
     pub(crate) schedule: Option<ScheduleText>,
     /// Its next tick.
     pub(crate) next: Option<Timestamp>,
-    /// What became of its latest tick.
+    /// Result of its latest tick.
     pub(crate) last: Option<ScheduleTick>,
     pub(crate) tasks: Vec<TickTask>,
-    /// How many ticks wait for the tasks of earlier ones.
+    /// Number of ticks that wait for the tasks of earlier ones.
     pub(crate) queued: u64,
     /// The latest ticks, where one schedule was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,7 +47,7 @@ pub(crate) struct ScheduleLine {
 }
 
 impl ScheduleLine {
-    /// One whose file cannot be used.
+    /// A schedule with an unusable file.
     pub(super) fn defective(name: &str, defect: &Defect) -> Self {
         ScheduleLine {
             defect: Some(defect.to_string()),

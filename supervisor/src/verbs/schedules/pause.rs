@@ -20,7 +20,7 @@ use crate::time::timestamp;
 pub(crate) struct PauseSchedule {
     /// The schedule.
     pub(crate) name: ScheduleName,
-    /// Whether it is paused from now on.
+    /// True if it is paused from now on.
     pub(crate) paused: bool,
 }
 

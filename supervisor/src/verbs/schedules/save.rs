@@ -46,7 +46,7 @@ pub(crate) struct Saved {
     pub(crate) paused: bool,
     /// Its next tick.
     pub(crate) next: Option<Timestamp>,
-    /// What currently keeps it from ticking.
+    /// Obstacles that currently keep it from ticking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
 }
@@ -127,7 +127,7 @@ pub(super) fn save(
     })
 }
 
-/// Reads the command of a schedule, and refuses one that no tick could carry out.
+/// Reads the command of a schedule, and refuses a command that no tick could carry out.
 fn check_command(spec: &ScheduleSpec) -> Result<Option<DispatchFleet>, Failure> {
     let Some(words) = &spec.command else { return Ok(None) };
     let at_a_tick = words.iter().map(|word| word.replace("{tick}", "2026-11-23T08:00"));
@@ -146,7 +146,7 @@ fn check_command(spec: &ScheduleSpec) -> Result<Option<DispatchFleet>, Failure> 
         .hint("use an absolute path, or one that begins with ~/; nothing was written"))
 }
 
-/// What currently keeps a command from making tasks, or their workers from starting.
+/// Obstacles that currently keep a command from making tasks, or their workers from starting.
 fn unready(service: &Service, dispatch: &DispatchFleet) -> Vec<String> {
     let unknown = service.roster().resolve(&dispatch.profile, None, &service.config()).err();
     let mut warnings: Vec<String> = unknown.map(|why| why.warning()).into_iter().collect();
@@ -171,7 +171,7 @@ fn late(name: &ScheduleName, spec: &ScheduleSpec) -> Option<String> {
     })
 }
 
-/// What currently keeps the tasks of a schedule from running.
+/// Obstacles that currently keep the tasks of a schedule from running.
 fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
     let mut warnings = Vec::new();
     if service.daemon().is_none() {

@@ -1,4 +1,4 @@
-//! How schedules are shown.
+//! Text form of schedules.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn next(line: &ScheduleLine, now: Timestamp) -> String {
     }
 }
 
-/// When a schedule ticks, in a few words.
+/// Ticks of a schedule, in a few words.
 fn when(said: &ScheduleText) -> String {
     let every = said.every.map(|every| format!("every {}", kernel::brief(every.duration())));
     let times = said.at.iter().map(|at| format!("at {at}"));
@@ -56,7 +56,7 @@ fn when(said: &ScheduleText) -> String {
     words.join(" ")
 }
 
-/// What became of the latest tick and of its tasks.
+/// Result of the latest tick and of its tasks.
 fn outcome(tick: &ScheduleTick, line: &ScheduleLine) -> String {
     let mut words = vec![told(tick)];
     if tick.outcome == TickOutcome::Made && !line.tasks.is_empty() {
@@ -80,7 +80,7 @@ fn outcome(tick: &ScheduleTick, line: &ScheduleLine) -> String {
     words.join("; ")
 }
 
-/// What became of a tick.
+/// Result of a tick.
 fn told(tick: &ScheduleTick) -> String {
     let text = match &tick.note {
         Some(note) => format!("{}: {note}", tick.outcome),
@@ -93,7 +93,7 @@ fn told(tick: &ScheduleTick) -> String {
     printable(&format!("{text} ({most}{} missed)", tick.missed)).clone()
 }
 
-/// Shows one schedule with its ticks.
+/// Shows a schedule with its ticks.
 pub(crate) fn show_one(line: &ScheduleLine, screen: &mut Screen) {
     screen.line(printable(&line.name));
     let mut field = |name: &str, value: &str| screen.hanging(&format!("  {name:<12}"), &printable(value));

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Room {
     pub(crate) total_bytes: u64,
-    /// What an ordinary user may still write.
+    /// Space that an ordinary user may still write.
     pub(crate) free_bytes: u64,
 }
 
 impl Room {
-    /// That of the file system of a directory; none where it does not say.
+    /// Space of the file system of a directory; none where it is unknown.
     pub(super) fn of(dir: &Path) -> Option<Self> {
         let system = rustix::fs::statvfs(dir).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);

@@ -1,4 +1,4 @@
-//! Whether all is well: what `status` exits with, and the few words in which it says why.
+//! Health of the service: the exit code of `status`, and the few words of its reason.
 
 use kernel::Counted;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::StatusReport;
 use crate::daemon::troubles;
 
-/// How the service is. The exit codes are those of `systemctl status` as far as they mean the same.
+/// State of the service. The exit codes are those of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Health {
-    /// It runs, and nothing keeps it from its work.
+    /// The daemon runs, without a defect.
     #[default]
     Healthy,
-    /// It runs, and something keeps it from a part of its work.
+    /// The daemon runs, and a defect keeps it from a part of its work.
     Degraded,
     /// No daemon answers.
     NotRunning,
@@ -30,7 +30,7 @@ impl Health {
     }
 }
 
-/// How the service is, and what is wrong with it, each in a few words.
+/// State of the service, and its defects, each in a few words.
 pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
     let mut troubles = Vec::new();
     let mut add = |is_so: bool, text: &str| {

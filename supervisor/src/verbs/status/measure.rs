@@ -1,4 +1,4 @@
-//! What the daemon and its workers use, as the kernel counts it.
+//! Resources of the daemon and its workers, as the kernel counts them.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     }
 }
 
-/// What live runs use, and the room on the disk of the root.
+/// Resources of live runs, and the room on the disk of the root.
 pub(super) async fn measured(
     root: PathBuf,
     live: Vec<LiveRun>,
@@ -43,7 +43,7 @@ pub(super) async fn measured(
     blocking("procfs could not be read", move || (measure(live, now, tree), Room::of(&root))).await
 }
 
-/// What each run uses now.
+/// Current resources of each run.
 fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::new();
     let boottime = boottime_us();

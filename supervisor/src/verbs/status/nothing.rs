@@ -1,4 +1,4 @@
-//! What `status` says of a root that nobody has made yet.
+//! Text of `status` for a root that does not exist yet.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is open on the board that `status` is asked about.
+//! Open items on the board that `status` is asked about.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use kernel::{
 use super::{FailedSchedule, NextTick, TOLD};
 use crate::daemon::{LiveRun, Phase};
 
-/// How many ticks to come are told.
+/// Limit on the listed ticks to come.
 const TICKS: usize = 3;
 
-/// What the board knows of its open runs.
+/// The board's records of its open runs.
 #[derive(Default)]
 pub(super) struct Open {
     pub(super) runs: Vec<Run>,
-    /// What their workers said last.
+    /// Latest notes of their workers.
     pub(super) notes: BTreeMap<RunId, String>,
     pub(super) titles: BTreeMap<TaskId, String>,
     /// Their tasks, where no daemon knows them.
     pub(super) tasks: BTreeMap<TaskId, Task>,
     /// The next ticks of its schedules.
     pub(super) ticks: Vec<NextTick>,
-    /// Those of them whose latest tick failed.
+    /// Schedules whose latest tick failed.
     pub(super) failed_schedules: Vec<FailedSchedule>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
@@ -40,7 +40,7 @@ fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
 }
 
 impl Open {
-    /// Reads what is shown of the missions and schedules of a tenant and an assignee, and the open runs of all.
+    /// Reads the missions and schedules of a tenant and an assignee for display, and the open runs of all.
     pub(super) fn read(
         view: &View<'_>,
         with_tasks: bool,

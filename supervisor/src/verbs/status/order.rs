@@ -27,7 +27,7 @@ pub(crate) enum Order {
     Title,
 }
 
-/// Sorts workers. Those that are alike stay in their order, the oldest first.
+/// Sorts workers. Equal workers stay in their order, the oldest first.
 pub(super) fn sort(workers: &mut [WorkerLine], order: Order) {
     let used = |worker: &WorkerLine| worker.usage.unwrap_or_default();
     match order {

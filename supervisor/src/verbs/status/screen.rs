@@ -1,4 +1,4 @@
-//! How `status` shows what it found.
+//! Text form of `status`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::terminal::{Cell, Ink, Screen, cut, printable};
 use crate::time::duration::{in_column, processor};
 use crate::verbs::spent::bytes_brief;
 
-/// How much of its title a task that waits has in front of the reason.
+/// Length of a waiting task's title in front of the reason.
 const LONGEST_TITLE: usize = 40;
-/// How much of its last note a worker has below it.
+/// Length of a worker's last note below it.
 const LONGEST_NOTE: usize = 200;
-/// How much room a title needs at least to have a column on a wide terminal.
+/// Least room for a column of titles on a wide terminal.
 const SHORTEST_TITLE: usize = 20;
 
 /// Shows the whole report.
@@ -131,7 +131,7 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
     }
 }
 
-/// What a mission asks, and the commands that answer it.
+/// Question of a mission, and the commands that answer it.
 fn show_question(mission: &AskingMission, screen: &mut Screen) {
     screen.hanging(&format!("{}  ", mission.id), &printable(&mission.question.text));
     for (at, choice) in mission.question.choices.iter().enumerate() {
@@ -199,7 +199,7 @@ fn show_daemon(reply: &StatusReport, screen: &mut Screen) {
     }
 }
 
-/// How much of a pool is taken.
+/// Taken slots of a pool.
 fn pool(of: &PoolUse) -> String {
     let places = of.places.map_or_else(|| "none configured".to_owned(), |places| places.to_string());
     format!("{} {} of {places}", of.name, of.taken)
@@ -233,7 +233,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     show_lacks(&common, screen);
 }
 
-/// What is shown of a worker.
+/// Cells of a worker.
 struct Row {
     wide: [Cell; 13],
     details: Vec<Vec<String>>,
@@ -268,7 +268,7 @@ fn table<const W: usize, const N: usize>(
     }
 }
 
-/// What the sandbox of every worker lacks: what the host cannot enforce is so for all of them.
+/// Missing layers of every worker's sandbox: a layer that the host cannot enforce is missing for all of them.
 fn common_lacks(workers: &[WorkerLine]) -> BTreeSet<String> {
     let mut known = workers.iter().map(|worker| &worker.run).filter(|run| run.sandbox.is_some());
     let first: BTreeSet<String> = known.next().map(|run| run.lacks.clone()).unwrap_or_default();
@@ -285,13 +285,13 @@ fn show_lacks(common: &BTreeSet<String>, screen: &mut Screen) {
     }
 }
 
-/// Whether a worker's sandbox lacks more than those of all do. A daemon of an earlier release does not say what it lacks.
+/// Returns true if a worker's sandbox lacks more than the common layers. A daemon of an earlier release does not report its layers.
 fn lacks_more(run: &LiveRun, common: &BTreeSet<String>) -> bool {
     run.sandbox_lacks && (run.lacks.is_empty() || run.lacks.len() > common.len())
 }
 
-/// What it said last, what its agent has used, which layers of its sandbox are missing beyond those of all, what holds it up, and its processes: a line where there is
-/// something to say.
+/// Prints its last note, its agent's usage, the layers of its sandbox missing beyond the common ones, the reason of a delay, and its
+/// processes: a line where there is text.
 fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
     let run = &worker.run;
     let sandbox =
@@ -308,7 +308,7 @@ fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
     [pieces.collect()].into_iter().chain(processes).collect()
 }
 
-/// The processes of a run, each indented beneath the one that has started it.
+/// The processes of a run, each indented beneath its parent.
 fn processes(tree: &Tree) -> Vec<String> {
     let line = |seen: &Seen| {
         let cpu = cpu_brief(Duration::from_micros(seen.cpu_us));
@@ -321,7 +321,7 @@ fn processes(tree: &Tree) -> Vec<String> {
 }
 
 impl WorkerLine {
-    /// What `show` says of it, in a line.
+    /// Hint to `show`, in a line.
     pub(crate) fn told(&self) -> String {
         let run = &self.run;
         let (state, _) = self.state();
@@ -338,13 +338,13 @@ impl WorkerLine {
         pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// How far its run has come, in a word.
+    /// Stage of its run, in a word.
     pub(crate) fn state(&self) -> (&'static str, Ink) {
         worker_state(self.run.phase, self.run.purpose, self.is_stopped)
     }
 }
 
-/// How far a run has come, in a word.
+/// Stage of a run, in a word.
 fn worker_state(phase: Phase, purpose: Purpose, is_stopped: bool) -> (&'static str, Ink) {
     match phase {
         Phase::Running if is_stopped => ("stopped", Ink::Yellow),

@@ -1,4 +1,4 @@
-//! How a live worker is, in one word: the rule for all who show it.
+//! State of a live worker, in one word: the rule for every display.
 
 use kernel::Timestamp;
 use schemars::JsonSchema;
@@ -9,27 +9,27 @@ use crate::daemon::{LiveRun, Phase};
 /// A worker without progress for so long is quiet, in seconds.
 const QUIET: u64 = 600;
 
-/// How a worker is.
+/// State of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerHealth {
-    /// It is being started.
+    /// The worker is being started.
     Starting,
-    /// It works.
+    /// The worker runs.
     #[default]
     Healthy,
-    /// It has shown no progress for 10 minutes.
+    /// The worker has shown no progress for 10 minutes.
     Quiet,
     /// Its time is over, and it is being ended.
     Overdue,
-    /// It was asked to end, or has.
+    /// The worker was asked to end, or has ended.
     Ending,
     /// Something keeps its end from the board, or its processes from ending.
     Stuck,
 }
 
 impl WorkerHealth {
-    /// That of a run with so many seconds left until its deadline.
+    /// Returns the state of a run with so many seconds left until its deadline.
     pub(super) fn of(run: &LiveRun, left: Option<u64>, now: Timestamp) -> Self {
         health(run.phase, left, run.last_heartbeat_at.unwrap_or(run.started_at), now)
     }
