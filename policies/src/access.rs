@@ -1,6 +1,6 @@
-//! What a grant lets a run do.
+//! Access that a grant gives to a run.
 
-/// What may be done with a granted path.
+/// Permitted use of a granted path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
     /// Read files and list directories.

@@ -1,4 +1,4 @@
-//! What comes to a policy for some of its runs: the hosts, the secrets and the brokers that their lane names.
+//! Additions to a policy for some of its runs: the hosts, the secrets and the brokers that their lane names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::secret_stores::SecretStores;
 use crate::secrets::Secret;
 
-/// What is added to a policy.
+/// Additions to a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Additions {
     /// Hosts, where the policy has a proxy.

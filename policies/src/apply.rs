@@ -81,7 +81,7 @@ impl ApplyError {
         if is_before { Holding::Group } else { Holding::All }
     }
 
-    /// Returns whether every run under the policy fails like this on this host, and not this one alone.
+    /// Returns true if every run under the policy fails like this on this host, and not this run alone.
     pub fn is_general(&self) -> bool {
         !matches!(self, Self::Workspace { .. })
     }

@@ -1,4 +1,4 @@
-//! What the file system view shows in the place of what lies there: another file, an empty directory, a link.
+//! Substitutes that the file system view shows: another file, an empty directory, or a link.
 //!
 //! Landlock cannot take away beneath what it grants, and a bind mount can. So a part of a granted tree becomes read-only,
 //! or is replaced by one of the run's own, without any change of what others see.
@@ -12,7 +12,7 @@ use crate::access::Access;
 use crate::paths::{Opened, PathError};
 use crate::report::{Layer, LayerReport, State};
 
-/// Steps that change the view of a run on top of its granted paths, and what is granted where there is no view.
+/// Steps that change the view of a run on top of its granted paths, and the grants where there is no view.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrangement {
     /// The steps, in this order.
@@ -24,13 +24,13 @@ pub struct Arrangement {
     /// Without a view: further paths that may be read and written.
     #[serde(default)]
     pub write_without_view: Vec<PathBuf>,
-    /// What the run can do without a view that the steps would keep it from.
+    /// Acts that the steps would prevent and that the run can do without a view.
     #[serde(default)]
     pub open_without_view: Option<String>,
 }
 
-/// One step. All paths are real paths: no symbolic link is followed. The crate that prepares workspaces says the same in a type of its own
-/// (`workspace::Shown`), because neither of the two crates knows the other.
+/// A step. All paths are real paths: no symbolic link is followed. The crate that prepares workspaces has a type of its own with the
+/// same meaning (`workspace::Shown`), because neither of the two crates knows the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrange {
@@ -41,23 +41,20 @@ pub enum Arrange {
     },
     /// Shows a file or directory for reading.
     Show {
-        /// Where.
         at: PathBuf,
         /// Its path on the host.
         source: PathBuf,
     },
     /// Shows a file or directory for reading and writing.
     Lend {
-        /// Where.
         at: PathBuf,
         /// Its path on the host.
         source: PathBuf,
     },
     /// Shows a symbolic link, in an empty directory of an earlier step.
     Link {
-        /// Where.
         at: PathBuf,
-        /// What it says.
+        /// Contents of the file.
         target: PathBuf,
     },
 }
@@ -89,7 +86,7 @@ impl Arrangement {
         self.steps.iter().map(open).collect()
     }
 
-    /// Opens what is granted where there is no view.
+    /// Opens the granted paths where there is no view.
     pub(crate) fn without_view(&self) -> Result<Vec<(Opened, Access)>, PathError> {
         let lists = [(&self.read_without_view, Access::Read), (&self.write_without_view, Access::Write)];
         let each = lists.into_iter().flat_map(|(paths, access)| paths.iter().map(move |path| (path, access)));
@@ -117,7 +114,7 @@ impl Arrangement {
 }
 
 impl Arranged {
-    /// Returns what a ruleset grants for the step.
+    /// Returns the grants of a ruleset for the step.
     pub(crate) fn granted(&self) -> Option<(&Opened, Access)> {
         match self {
             Self::Bind { source, access, .. } => Some((source, *access)),

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::mount_table::{MountTable, Spot};
 use crate::paths::leads_to;
 
-/// What a run must not reach although a grant may lead there.
+/// Places that a run must not reach although a grant may lead there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Closed {
     /// The supervisor's own places: its root, its configuration and its runtime directory.
     pub places: Vec<PathBuf>,
-    /// What lies in them and is the run's own.
+    /// The run's own parts of these places.
     pub own: Vec<PathBuf>,
     /// The directories in which other tasks work.
     pub tasks: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Boundary {
     places: Vec<(PathBuf, Spot)>,
 }
 
-/// How a path stands to the places of a [`Boundary`].
+/// Relation of a path to the places of a [`Boundary`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// Neither lies in the other.
@@ -42,7 +42,7 @@ pub enum Standing {
 /// A place that lies in a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Held {
-    /// Where it is seen from the path: elsewhere than it is named, where a mount shows it a second time.
+    /// Position as seen from the path: elsewhere than its name says, where a mount shows it a second time.
     pub at: PathBuf,
     /// The place, by its own path.
     pub place: PathBuf,
@@ -58,20 +58,20 @@ impl Boundary {
         Ok(Self { places: located(&table, places), table })
     }
 
-    /// Locates directories of others by the same table of mounts and by their names alone: a look at one that does not
-    /// answer would wait for it. Their paths hold no symbolic links, or nothing works there.
+    /// Locates directories of others by the same table of mounts and by their names alone: opening a directory that does not answer
+    /// would wait for it. Their paths hold no symbolic links, or nothing works there.
     pub(crate) fn with_named(&self, places: &[PathBuf]) -> Self {
         let table = self.table.clone();
         let located = places.iter().filter_map(|place| Some((place.clone(), table.spot_by_name(place)?)));
         Self { places: located.collect(), table }
     }
 
-    /// Returns how a path stands to the places: by where symbolic links lead and by what mounts show, not by names.
+    /// Returns the relation of a path to the places: by the targets of symbolic links and by mounts, not by names.
     pub fn standing(&self, path: &Path) -> Standing {
         self.standing_of_real(&leads_to(path))
     }
 
-    /// Returns how a path without symbolic links stands to the places.
+    /// Returns the relation of a path without symbolic links to the places.
     pub(crate) fn standing_of_real(&self, path: &Path) -> Standing {
         let Some(own) = self.table.spot(path) else { return Standing::Apart };
         if let Some((place, _)) = self.places.iter().find(|(_, spot)| own.lies_in(spot)) {
@@ -110,7 +110,7 @@ fn located(table: &MountTable, places: &[PathBuf]) -> Vec<(PathBuf, Spot)> {
 }
 
 impl Spot {
-    /// Whether this is the other spot or lies in it.
+    /// Returns true if this is the other spot or lies in it.
     fn lies_in(&self, other: &Spot) -> bool {
         self.device == other.device && self.path.starts_with(&other.path)
     }

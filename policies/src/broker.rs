@@ -14,7 +14,7 @@ use crate::way_out::PROXY_PORT;
 
 /// The port of a host that is named without one.
 const USUAL_PORT: u16 = 443;
-/// What the variable of a key has, for programs that do not start without one.
+/// Value of a key's variable, for programs that do not start without one.
 pub(crate) const NO_KEY: &str = "key-of-the-broker";
 
 /// A header that the proxy of a run adds to the requests for one host.
@@ -23,20 +23,20 @@ pub(crate) const NO_KEY: &str = "key-of-the-broker";
 pub struct Broker {
     /// The host, with its port where that is not 443.
     pub host: BrokerHost,
-    /// The header that has the secret. Those of that name that a run sends are left out.
+    /// The header that has the secret. Headers of that name that a run sends are left out.
     pub header: HeaderName,
-    /// What stands before the secret in the header, such as `Bearer`.
+    /// Text before the secret in the header, such as `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Token>,
-    /// Where the secret is.
+    /// Source of the secret.
     pub secret: Secret,
-    /// Whether a run goes without the broker where the secret is not there.
+    /// True if a run goes without the broker where the secret is missing.
     #[serde(default)]
     pub optional: bool,
     /// The variable that leads the program to the proxy in the place of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url_env: Option<String>,
-    /// What comes behind the host there, such as `/v1`.
+    /// Path behind the host there, such as `/v1`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url_path: String,
     /// The variable of the key that the program does not start without. It gets a word that is no key.
@@ -51,7 +51,7 @@ pub struct Broker {
 pub struct BrokerHost(Target);
 
 impl BrokerHost {
-    /// Returns what the proxy connects to.
+    /// Returns the address that the proxy connects to.
     pub fn target(&self) -> &Target {
         &self.0
     }
@@ -161,7 +161,7 @@ impl fmt::Display for HeaderName {
 }
 
 impl Broker {
-    /// Returns what is wrong with the brokers of a policy.
+    /// Returns the defects of a policy's brokers.
     pub(crate) fn defect_of(brokers: &[Self], has_proxy: bool) -> Option<String> {
         if let Some(defect) = brokers.iter().find_map(Broker::defect) {
             return Some(defect);
@@ -183,7 +183,7 @@ impl Broker {
         format!("{}{}", self.url(), self.base_url_path)
     }
 
-    /// Returns what the header has in front of the secret.
+    /// Returns the text in front of the secret in the header.
     pub fn prefix(&self) -> String {
         self.scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default()
     }
@@ -193,7 +193,7 @@ impl Broker {
         self.base_url_env.iter().chain(&self.key_env)
     }
 
-    /// Returns what is wrong with it by itself.
+    /// Returns its defects, without regard to others.
     pub fn defect(&self) -> Option<String> {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -26,7 +26,7 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Opens a cgroup v2 directory and those of its controls that the limits need.
+    /// Opens a cgroup v2 directory and the controls that the limits need.
     ///
     /// # Errors
     /// When its `cgroup.procs` cannot be opened for writing.
@@ -85,7 +85,7 @@ impl Cgroup {
     }
 }
 
-/// Whether the calling process was born in a cgroup. Even a move that changes nothing waits for the kernel's grace period.
+/// Returns true if the calling process was born in a cgroup. Even a move that changes nothing waits for the kernel's grace period.
 fn is_member(path: &Path) -> bool {
     let own = std::process::id();
     std::fs::read_to_string(path.join("cgroup.procs"))

@@ -1,4 +1,4 @@
-//! Whether a host can enforce a policy at all, whatever the run, and whom a refusal concerns.
+//! Checks that a host can enforce a policy at all, whatever the run, and finds the scope of a refusal.
 
 use std::path::Path;
 
@@ -13,8 +13,7 @@ use crate::support::{BoardKind, Support};
 use crate::surroundings::{BoardAccess, Surroundings};
 
 impl PlanError {
-    /// Returns whether every run under the policy fails like this on this host, and not the one alone whose surroundings
-    /// these are.
+    /// Returns true if every run under the policy fails like this on this host, and not only the run with these surroundings.
     pub fn is_general(&self, around: &Surroundings) -> bool {
         match self {
             Self::Root | Self::Foreign { .. } | Self::WayOut(_) => false,
@@ -107,7 +106,7 @@ impl Policy {
         cgroup.hold().map_err(|source| PlanError::Cgroup { path: work.to_owned(), source })
     }
 
-    /// Opens a cgroup; tells which limits it does not enforce, and refuses those that must be enforced.
+    /// Opens a cgroup; returns the limits that it does not enforce, and refuses missing limits that must be enforced.
     fn open_cgroup(&self, path: &Path) -> Result<(Cgroup, Vec<String>), PlanError> {
         let (cgroup, gaps) = Cgroup::open(path, &self.limits)
             .map_err(|source| PlanError::Cgroup { path: path.to_owned(), source })?;

@@ -15,10 +15,10 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All of them.
+    /// All controllers.
     pub const ALL: [Controller; 3] = [Self::Cpu, Self::Memory, Self::Pids];
 
-    /// Returns the kernel's name of the controller, which is that of the limit in a policy too.
+    /// Returns the kernel's name of the controller, which is the name of the limit in a policy too.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -27,7 +27,8 @@ impl Controller {
         }
     }
 
-    /// Whether nothing else enforces the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's own.
+    /// Returns true if nothing else enforces the limit. Processes are counted by `RLIMIT_NPROC` too, where the user is the run's
+    /// own.
     pub(crate) fn is_alone(self) -> bool {
         match self {
             Self::Cpu | Self::Memory => true,

@@ -1,4 +1,4 @@
-//! What the file system view covers up beneath the granted paths, and which grants are refused for what lies there.
+//! Places beneath the granted paths that the file system view covers, and grants that are refused because of them.
 //!
 //! Landlock grants a directory with all that lies beneath it, so what must not be reached there is covered by the view,
 //! or the run does not start.
@@ -23,17 +23,17 @@ pub(crate) struct Cover {
     pub(crate) what: Covered,
 }
 
-/// What is covered up.
+/// A covered place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Covered {
     /// A place of the supervisor: a run in which it cannot be covered does not start.
     Supervisor,
-    /// The directory of another task, or the socket of another process. Its owner can move it at any time; what is
-    /// not where it was is not covered.
+    /// The directory of another task, or the socket of another process. Its owner can move it at any time; a moved one is not
+    /// covered.
     Foreign,
 }
 
-/// Returns what is to be covered beneath the granted paths; `no_view` says why nothing can be.
+/// Returns the places to cover beneath the granted paths; `no_view` gives the reason why nothing can be covered.
 pub(crate) fn covers(
     granted: &[(Opened, Access)],
     closed: &Closed,

@@ -1,4 +1,4 @@
-//! Which variables a policy gives to a run.
+//! Variables that a policy gives to a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::network::Mode;
 use crate::secrets::Secret;
 
-/// Which variables a run gets.
+/// Variables that a run gets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Environment {
@@ -47,11 +47,11 @@ impl AsRef<String> for Name {
     }
 }
 
-/// What tells programs of their proxy. Some read the small letters alone, some the capitals (curl(1), "ENVIRONMENT").
+/// Variables that tell programs their proxy. Some read the small letters alone, some the capitals (curl(1), "ENVIRONMENT").
 pub(crate) const PROXY: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-/// What tells programs whom they reach without their proxy.
+/// Variables that tell programs which hosts they reach without their proxy.
 pub(crate) const NO_PROXY: &str = "NO_PROXY";
-/// Whether a variable is the supervisor's: set for each run, so that a policy's word on it would mean nothing.
+/// Returns true if a variable is the supervisor's: it is set for each run, so that a policy's value for it would mean nothing.
 pub(crate) fn is_reserved(name: &str, mode: Mode) -> bool {
     let of_proxy = || PROXY.into_iter().chain([NO_PROXY]).any(|own| name.eq_ignore_ascii_case(own));
     let of_run = matches!(name, "HOME" | "TMPDIR");

@@ -1,4 +1,4 @@
-//! Why a policy text was refused, with the file, the line and the key.
+//! Reasons why a policy text was refused, with the file, the line and the key.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ pub enum PolicyError {
         line: usize,
         /// The key, where there is one on that line.
         key: Option<String>,
-        /// What is wrong.
+        /// The defect.
         message: String,
     },
-    /// The policy extends one that does not exist.
+    /// The policy extends a missing policy.
     Base {
         /// The file.
         origin: PathBuf,
@@ -45,7 +45,6 @@ pub enum PolicyError {
         line: usize,
         /// The name given.
         found: String,
-        /// The name of the file.
         file: String,
     },
     /// The policy grants the whole file system.
@@ -65,9 +64,8 @@ pub enum PolicyError {
         line: usize,
         /// The key that grants it.
         key: &'static str,
-        /// The granted path.
         path: PathBuf,
-        /// How it stands to the place.
+        /// Relation of the path to the place.
         relation: &'static str,
         /// The supervisor's place.
         place: PathBuf,
@@ -78,7 +76,7 @@ pub enum PolicyError {
         origin: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The defect.
         message: String,
     },
     /// The policy names a variable that the supervisor sets.
@@ -155,7 +153,7 @@ impl PolicyError {
         }
     }
 
-    /// Returns what is wrong, without the place.
+    /// Returns the defect, without the place.
     pub fn what(&self) -> String {
         match self {
             Self::Text { message, .. } | Self::Broker { message, .. } => message.clone(),

@@ -11,7 +11,7 @@ use crate::paths::leads_to;
 use crate::policy::Policy;
 use crate::surroundings::Surroundings;
 
-/// What somebody wants to do with a path.
+/// Use of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Want {
@@ -23,19 +23,19 @@ pub enum Want {
     Execute,
 }
 
-/// Whether a path is granted, and why.
+/// Answer to the question if a path is granted, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is, by this part of the policy or of the run. The owner and mode of the file still count.
+    /// Granted, by this part of the policy or of the run. The owner and mode of the file still count.
     Granted(String),
-    /// It is not.
+    /// Not granted.
     Denied,
     /// The policy does not confine files.
     Unconfined,
 }
 
 impl Policy {
-    /// Returns whether a run may use a path, as the path is now: symbolic links count by where they lead.
+    /// Explains if a run may use a path, as the path is now: symbolic links count by their targets.
     pub fn explain(&self, path: &Path, want: Want, around: &Surroundings) -> Answer {
         if !self.is_confined() {
             return Answer::Unconfined;

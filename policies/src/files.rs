@@ -25,24 +25,24 @@ pub struct Files {
     pub rw: Vec<Grant>,
     /// Readable, writable and executable.
     pub rwx: Vec<Grant>,
-    /// Granted besides the lists of this policy and of those that it extends.
+    /// Paths granted besides the lists of this policy and of its bases.
     #[serde(skip_serializing_if = "Added::is_empty")]
     pub add: Added,
     /// Toolchains beneath a home directory, readable and executable, with the variables that point to them.
     #[serde(skip_serializing_if = "Toolchains::is_empty")]
     pub toolchains: Toolchains,
-    /// Whose: a home directory; that of the worker's user where there is none.
+    /// Owner of the toolchains: a home directory; the home of the worker's user by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolchain_home: Option<PathBuf>,
     /// Device nodes, readable and writable.
     pub devices: Vec<Device>,
-    /// Whether `/proc` is there.
+    /// True if `/proc` is shown.
     pub proc: Proc,
-    /// Whether `/dev/shm` is there.
+    /// True if `/dev/shm` is shown.
     pub shm: Shm,
 }
 
-/// Paths that are granted besides. A list of a policy replaces that of the policy which it extends; these are joined.
+/// Paths that are granted besides. A list of a policy replaces the list of its base; these are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Added {
@@ -62,14 +62,14 @@ impl Added {
     }
 }
 
-/// One granted path: text, or a table with `path` and `optional`.
+/// A granted path: text, or a table with `path` and `optional`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "Written")]
 #[schemars(with = "Written")]
 pub struct Grant {
     /// The path.
     pub path: GrantPath,
-    /// Whether the path may be missing.
+    /// True if the path may be missing.
     pub optional: bool,
 }
 
@@ -216,11 +216,11 @@ impl Device {
     }
 }
 
-/// Whether `/proc` is there.
+/// Visibility of `/proc`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Proc {
-    /// It is not.
+    /// Not shown.
     #[default]
     None,
     /// The host's, readable: it names the processes of the host with their arguments. Their memory, environment and
@@ -228,14 +228,14 @@ pub enum Proc {
     Host,
 }
 
-/// Whether `/dev/shm` is there.
+/// Visibility of `/dev/shm`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shm {
-    /// It is not.
+    /// Not shown.
     #[default]
     None,
-    /// One of the run's own; needs a mount namespace.
+    /// An instance of the run's own; needs a mount namespace.
     Private,
 }
 
@@ -342,7 +342,7 @@ impl Files {
         self.toolchains.places(home)
     }
 
-    /// Returns what the environment gets for the toolchains.
+    /// Returns the variables for the toolchains.
     pub(crate) fn toolchain_environment(&self, around: &Surroundings) -> ToolchainEnvironment {
         self.tools_home(around).map(|home| self.toolchains.environment(home)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What a report says of each layer, given the policy and the host.
+//! Entries of a report about each layer, given the policy and the host.
 
 use crate::files::Proc;
 use crate::limits::Counting;
@@ -64,8 +64,8 @@ impl Policy {
         vec![files, self.network.report(reach, abi, filtered), scopes]
     }
 
-    /// Returns what leads out of a view on a host with this Landlock ABI. Landlock keeps a run from looking into processes
-    /// that it does not rule; without it, `/proc/<pid>/root` of any other process of the same user is the host's root.
+    /// Returns the holes of a view on a host with this Landlock ABI. Landlock keeps a run from looking into processes outside of
+    /// its domain; without it, `/proc/<pid>/root` of any other process of the same user is the host's root.
     pub(crate) fn leads_out(&self, abi: u32) -> Option<&'static str> {
         (abi == 0 && self.filesystem.proc == Proc::Host).then_some(
             "/proc/<pid>/root of another process of the same user leads out of the mount namespace",
@@ -83,7 +83,7 @@ impl Policy {
     }
 }
 
-/// Says whether files that others could execute as the run's user can be made.
+/// Reports files that others could execute as the run's user.
 pub(crate) fn set_ids_report(filtered: Filtered) -> LayerReport {
     match filtered {
         Filtered::Yes => LayerReport::enforced_by(Layer::SetIds, "system call filter"),

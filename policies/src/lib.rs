@@ -1,4 +1,4 @@
-//! What a run may touch: policies, their enforcement by the kernel, and the report of what was enforced.
+//! Access of a run: policies, their enforcement by the kernel, and the report of the enforcement.
 //!
 //! ```text
 //! Policy ──plan(surroundings, support)──► Plan ──apply()──► Report

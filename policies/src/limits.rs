@@ -1,4 +1,4 @@
-//! Resource limits of the process, and those that a cgroup enforces.
+//! Resource limits of the process, and limits that a cgroup enforces.
 
 use std::fmt;
 use std::str::FromStr;
@@ -109,7 +109,7 @@ impl fmt::Debug for ByteSize {
     }
 }
 
-/// Whether `RLIMIT_NPROC` counts this run alone.
+/// True if `RLIMIT_NPROC` counts this run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
     /// The user, or its user namespace, is the run's own.
@@ -118,12 +118,12 @@ pub(crate) enum Counting {
     Shared,
 }
 
-/// Which limits hold for a process on its way to the command.
+/// Limits that hold for a process on its way to the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holding {
-    /// Those of its cgroup, which it joins first.
+    /// Limits of its cgroup, which it joins first.
     Group,
-    /// Those that are set on itself too.
+    /// Limits that it sets on itself too.
     All,
 }
 
@@ -138,8 +138,7 @@ impl Limits {
         Controller::ALL.into_iter().filter(|controller| controller.is_alone()).filter(asked)
     }
 
-    /// Returns whether a process may have met one of these limits, as far as they hold for it by now, by the number of the
-    /// error that it got.
+    /// Returns true if a process may have met one of the limits that hold for it by now, judged by the number of its error.
     pub fn explain(&self, errno: i32, holding: Holding) -> bool {
         let is_set = holding == Holding::All;
         match rustix::io::Errno::from_raw_os_error(errno) {

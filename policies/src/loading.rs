@@ -17,15 +17,15 @@ const BUILTIN: &str = "builtin:";
 /// The text of a policy and where it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file, for errors. Its name without the ending is that of the policy.
+    /// The file, for errors. Its name without the ending is the name of the policy.
     pub origin: PathBuf,
     /// The TOML of this one file.
     pub text: String,
 }
 
-/// One policy on the way from a policy to the first that it builds upon.
+/// A policy on the chain of bases.
 struct Ancestor {
-    /// How the chain names it.
+    /// Its name in the chain.
     label: String,
     source: Source,
 }
@@ -45,9 +45,9 @@ impl Policy {
     /// one, but never the policy itself; `builtin:NAME` always means the shipped one.
     ///
     /// # Errors
-    /// Names the file, the line and the key of what is wrong, in this policy or one that it extends: what is no policy, an
-    /// unknown base, a chain that comes back to itself, a name that is not that of the file, a grant of everything, and
-    /// variables that are the supervisor's.
+    /// Names the file, the line and the key of the defect, in this policy or in a base: text that is no policy, an unknown base, a
+    /// chain that comes back to itself, a name that differs from the file's, a grant of everything, and variables that are the
+    /// supervisor's.
     pub fn from_source(source: &Source, others: &BTreeMap<String, Source>) -> Result<Self, PolicyError> {
         let chain = chain(source, others)?;
         let mut merged = toml::Table::new();
@@ -75,7 +75,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Refuses a grant that no run could be given: one that lies in a closed place, or lets one be written around.
+    /// Refuses a grant that no run could be given: a path in a closed place, or a path that lets a run write around such a place.
     ///
     /// # Errors
     /// Names the file, the line and the key.
@@ -123,7 +123,7 @@ impl Policy {
     }
 }
 
-/// Returns a policy and those that it builds upon, the policy itself first.
+/// Returns a policy and its bases, the policy itself first.
 fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Ancestor>, PolicyError> {
     let mut chain = vec![Ancestor { label: stem(&source.origin), source: source.clone() }];
     while let Some(Ancestor { source: Source { origin, text }, label }) = chain.last() {
@@ -174,7 +174,7 @@ fn chain(source: &Source, others: &BTreeMap<String, Source>) -> Result<Vec<Ances
     Ok(chain)
 }
 
-/// The key itself of one that is named with its table.
+/// Returns a key without the table `add`.
 fn plain(key: &str) -> &str {
     key.strip_prefix("add.").unwrap_or(key)
 }

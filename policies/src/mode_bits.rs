@@ -18,7 +18,7 @@ const FCHMODAT2: i64 = 452;
 const SET: [(i64, u8); 4] =
     [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
 
-/// Those that only this architecture has.
+/// System calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const SET_HERE: &[(i64, u8)] = &[(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)];
 #[cfg(not(target_arch = "x86_64"))]

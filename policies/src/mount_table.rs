@@ -1,4 +1,4 @@
-//! Where paths really lie: on which file system, and where on it, however it is mounted.
+//! Locates paths: the file system, and the position on it, however it is mounted.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) struct MountTable {
 struct Mount {
     id: u64,
     device: String,
-    /// Which directory of the file system is mounted.
+    /// Directory of the file system that is mounted.
     root: PathBuf,
     at: PathBuf,
 }
@@ -43,7 +43,7 @@ impl MountTable {
         Self { mounts }
     }
 
-    /// Returns where a path without symbolic links lies. Of one that does not exist the part that does decides.
+    /// Locates a path without symbolic links. The existing part of a missing path decides.
     pub(crate) fn spot(&self, path: &Path) -> Option<Spot> {
         Self::spot_in(self.mount_of(path)?, path)
     }

@@ -8,7 +8,7 @@ use nix::mount::{MsFlags, mount};
 use crate::namespaces::NamespaceError;
 use crate::paths::PathError;
 
-/// Where the old root is until it is detached.
+/// Mount point of the old root until it is detached.
 pub(crate) const OLD: &str = "/.old";
 
 /// A view cannot be had here.
@@ -39,7 +39,7 @@ pub struct MountError {
     source: io::Error,
 }
 
-/// Makes what is mounted at a path unchangeable.
+/// Makes a mount at a path unchangeable.
 pub(crate) fn seal(path: &Path) -> Result<(), MountError> {
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;

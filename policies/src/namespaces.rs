@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::View;
 
-/// What a run needs to make its view: to mount, to bring a loopback interface up, and to close its bounding set
+/// Capabilities that a run needs to make its view: to mount, to bring a loopback interface up, and to close its bounding set
 /// afterwards.
 const NEEDED: [Capability; 3] =
     [Capability::CAP_SYS_ADMIN, Capability::CAP_NET_ADMIN, Capability::CAP_SETPCAP];
@@ -32,7 +32,7 @@ pub struct NamespaceError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PidNamespace {
-    /// It has `CAP_SYS_ADMIN`.
+    /// The process has `CAP_SYS_ADMIN`.
     Privileged,
     /// The process makes a user namespace first.
     UserNamespace,

@@ -13,13 +13,13 @@ use crate::surroundings::BoardAccess;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// How much of the network is open.
+    /// Extent of the network that is open.
     pub mode: Mode,
     /// TCP ports, of any host, that may be connected to (mode `ports`).
     pub connect_tcp: BTreeSet<u16>,
     /// TCP ports that may be bound (mode `ports`).
     pub bind_tcp: BTreeSet<u16>,
-    /// Whether UDP may be used, to any host and port (modes `ports` and `host`).
+    /// True if UDP may be used, to any host and port (modes `ports` and `host`).
     pub udp: bool,
     /// Hosts that the proxy connects to (mode `proxy`); without a port, their ports 80 and 443. An address that is not the
     /// internet's is connected to only where it is named as an address, also by a name that resolves to it.
@@ -27,11 +27,11 @@ pub struct Network {
     pub hosts: BTreeSet<HostRule>,
 }
 
-/// What leads out of a network namespace (vsock(7)).
+/// Socket families that lead out of a network namespace (vsock(7)).
 const OTHER_SOCKETS: &str =
     "without the system call filter sockets between virtual machines lead out of the run's network";
 
-/// How much of the network is open.
+/// Extent of the network that is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -48,14 +48,14 @@ pub enum Mode {
     Host,
 }
 
-/// What the kernel is asked to allow.
+/// Rules for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// Ports for `connect`; `None` leaves TCP unmediated.
     pub(crate) tcp: Option<Ports>,
-    /// Whether an internet stream socket may be made.
+    /// True if an internet stream socket may be made.
     pub(crate) stream: bool,
-    /// Whether an internet datagram socket may be made.
+    /// True if an internet datagram socket may be made.
     pub(crate) datagram: bool,
 }
 
@@ -67,30 +67,29 @@ pub(crate) struct Ports {
 }
 
 impl Reach {
-    /// What an unconfined run may reach.
+    /// Network access of an unconfined run.
     pub(crate) fn everything() -> Self {
         Self { tcp: None, stream: true, datagram: true }
     }
 }
 
 impl Network {
-    /// Whether the run has a network of its own, with a loopback interface alone.
+    /// Returns true if the run has a network of its own, with a loopback interface alone.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.mode, Mode::Loopback | Mode::Proxy)
     }
 
-    /// Whether the policy names a host, whatever the port.
+    /// Returns true if the policy names a host, whatever the port.
     pub(crate) fn names(&self, host: &str) -> bool {
         host.parse().is_ok_and(|host| hosts::name(&self.hosts, &host))
     }
 
-    /// Returns whether the proxy of a run may connect to a host that its worker names, or to an address that is not the
-    /// internet's.
+    /// Returns true if the proxy of a run may connect to a host that its worker names, or to an address that is not the internet's.
     pub fn permits(&self, target: &Target) -> bool {
         self.mode == Mode::Proxy && hosts::permit(&self.hosts, target)
     }
 
-    /// Returns what the kernel is asked to allow, the board's port included.
+    /// Returns the rules for the kernel, the board's port included.
     pub(crate) fn reach(&self, board: &BoardAccess) -> Reach {
         let mut ports = match self.mode {
             Mode::None => Ports::default(),
@@ -106,8 +105,8 @@ impl Network {
         Reach { tcp: Some(ports), stream, datagram }
     }
 
-    /// Returns what would be open that the policy closes, where Landlock has this ABI and the filter is on or off: nothing
-    /// where the network is enforced.
+    /// Returns the parts that stay open although the policy closes them, where Landlock has this ABI and the filter is on or off:
+    /// nothing where the network is enforced.
     pub(crate) fn unenforceable(&self, reach: &Reach, abi: u32, filtered: Filtered) -> Option<&'static str> {
         let is_closed = matches!(self.mode, Mode::None | Mode::Ports);
         match filtered {
@@ -120,7 +119,7 @@ impl Network {
         }
     }
 
-    /// Returns what the report says where Landlock has this ABI and the filter is on or off.
+    /// Returns the entry of the report where Landlock has this ABI and the filter is on or off.
     pub(crate) fn report(&self, reach: &Reach, abi: u32, filtered: Filtered) -> LayerReport {
         let layer = Layer::Network;
         match self.mode {
@@ -166,7 +165,7 @@ impl Network {
     }
 }
 
-/// Whether the system call filter is on.
+/// State of the system call filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filtered {
     Yes,

@@ -1,4 +1,4 @@
-//! What a view puts over single paths of it: something empty, or a file with another content.
+//! Overlays of a view over single paths: an empty file or directory, or a file with another content.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ pub(crate) fn prepare() -> Result<(), MountError> {
 }
 
 impl Cover {
-    /// Puts something empty over the path, and returns it where that is a directory which is still to be sealed: what is
-    /// the run's own may have to be shown in it.
+    /// Covers the path with an empty file or directory, and returns a directory that is still to be sealed: places of the run's own
+    /// may have to be shown in it.
     pub(crate) fn mount(&self) -> Result<Option<&Path>, ProbeError> {
         let target = match Opened::real(&self.at) {
             Ok(target) => target,

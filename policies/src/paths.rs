@@ -1,4 +1,4 @@
-//! Opening the paths of a policy so that nobody who writes beneath them can send them elsewhere.
+//! Opens the paths of a policy so that no writer beneath them can send them elsewhere.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -50,21 +50,21 @@ impl PathError {
 /// An open path (`O_PATH`) with what identifies it.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// It holds no symbolic link.
+    /// The path holds no symbolic link.
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
     pub(crate) inode: Inode,
     fd: OwnedFd,
 }
 
-/// What identifies a file of this host.
+/// Identity of a file of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inode {
     device: u64,
     number: u64,
 }
 
-/// What sort of file was opened.
+/// Kind of the opened file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
@@ -198,12 +198,12 @@ fn pieces(path: &Path) -> Vec<PathBuf> {
     pieces
 }
 
-/// Whether a path is absolute and free of `..`.
+/// Returns true if a path is absolute and free of `..`.
 pub(crate) fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.components().all(|piece| piece != Component::ParentDir)
 }
 
-/// Returns where a path leads; of one that does not exist, the part that does.
+/// Returns the target of a path; of a missing path, the target of its existing part.
 pub(crate) fn leads_to(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,

@@ -48,7 +48,7 @@ pub struct Plan {
     pub(crate) layers: Vec<LayerReport>,
 }
 
-/// Whether `/proc` is to show the processes of the run's own pid namespace where no view does.
+/// True if `/proc` is to show the processes of the run's own pid namespace where no view does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnProcesses {
     /// The host's `/proc` fits, or the view has its own.
@@ -65,7 +65,7 @@ impl Plan {
 }
 
 impl Policy {
-    /// Returns whether a run has a file system view of its own on this host, unless the policy grants all of the host's.
+    /// Returns true if a run has a file system view of its own on this host, unless the policy grants the whole view of the host.
     pub fn has_view(&self, host: &Support) -> bool {
         self.is_confined() && self.process.mount_namespace != MountNamespace::Off && host.has_view()
     }
@@ -310,7 +310,7 @@ impl Policy {
         Err(PlanError::Files { policy: self.name.clone(), why, hint })
     }
 
-    /// Returns what exists only once the view does.
+    /// Returns the places that exist only once the view does.
     fn late(&self, around: &Surroundings, view: Option<&mounts::Plan>) -> Vec<(PathBuf, Access)> {
         let mut late = Vec::new();
         if self.filesystem.proc == Proc::Host && around.pid_namespace.is_some() {

@@ -13,7 +13,7 @@ use crate::limits::Limits;
 use crate::network::{Mode, Network};
 use crate::process::Process;
 
-/// What a run may touch. Everything that is not granted is denied.
+/// Access of a run. Everything that is not granted is denied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
@@ -25,16 +25,16 @@ pub struct Policy {
     /// The policy that this one starts from; tables are merged, other values replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<String>,
-    /// What happens where the host cannot enforce a layer.
+    /// Reaction to a layer that the host cannot enforce.
     #[serde(default)]
     pub compatibility: Compatibility,
     /// The lowest Landlock ABI that will do under `hard_requirement`.
     #[serde(default = "lowest_abi")]
     pub min_abi: u32,
-    /// What a `best_effort` policy does without where the host cannot enforce it; all else that would be open is refused.
+    /// Layers that a `best_effort` policy does without where the host cannot enforce them; any other hole is refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accept: BTreeSet<Accepted>,
-    /// Whether the run is confined at all.
+    /// True if the run is confined at all.
     #[serde(default)]
     pub confinement: Confinement,
     /// Files and devices.
@@ -57,18 +57,18 @@ pub struct Policy {
     pub broker: Vec<Broker>,
 }
 
-/// What happens where the host cannot enforce a layer.
+/// Reaction to a layer that the host cannot enforce.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compatibility {
     /// The run is refused.
     #[default]
     HardRequirement,
-    /// The run starts and the report says what is missing.
+    /// The run starts and the report lists the missing layers.
     BestEffort,
 }
 
-/// What may be open where a host cannot enforce it: without it little of a policy is left.
+/// Parts that may stay open where a host cannot enforce them: without them little of a policy is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {
@@ -78,7 +78,7 @@ pub enum Accepted {
     Network,
 }
 
-/// Whether files, networks and system calls are confined.
+/// True if files, networks and system calls are confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Confinement {
@@ -104,7 +104,7 @@ impl Policy {
         self.confinement == Confinement::Full
     }
 
-    /// Returns whether a run reaches the network through a proxy, and in no other way.
+    /// Returns true if a run reaches the network only through a proxy.
     pub fn has_proxy(&self) -> bool {
         self.is_confined() && self.network.mode == Mode::Proxy
     }
@@ -119,7 +119,7 @@ impl Policy {
         self.compatibility == Compatibility::HardRequirement
     }
 
-    /// Whether the run may start with this open.
+    /// Returns true if the run may start with this open.
     pub(crate) fn accepts(&self, open: Accepted) -> bool {
         !self.is_hard() && self.accept.contains(&open)
     }

@@ -52,7 +52,7 @@ pub enum PrivilegeError {
     /// The parent is gone.
     #[error("check the parent: process {expected} is not the parent any more")]
     Orphan {
-        /// Who should be the parent.
+        /// The expected parent.
         expected: i32,
     },
     /// `no_new_privs` could not be set.
@@ -60,7 +60,7 @@ pub enum PrivilegeError {
     NoNewPrivs(#[source] Errno),
 }
 
-/// Whether the sets that need `CAP_SETPCAP` could be closed.
+/// True if the sets that need `CAP_SETPCAP` could be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
     All,

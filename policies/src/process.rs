@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Process {
-    /// Which system calls are refused.
+    /// Refused system calls.
     pub seccomp: Seccomp,
-    /// Whether the run sees a file system of its own that holds only what is granted.
+    /// True if the run sees a file system of its own that holds only its granted paths.
     pub mount_namespace: MountNamespace,
-    /// Whether a run may trace its own processes (a debugger, strace).
+    /// True if a run may trace its own processes (a debugger, strace).
     pub debug: bool,
-    /// Whether System V and POSIX message queues, semaphores and shared memory are allowed.
+    /// True if System V and POSIX message queues, semaphores and shared memory are allowed.
     pub sysv_ipc: bool,
 }
 
-/// Which system calls are refused.
+/// Refused system calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Seccomp {
-    /// Those that reach other processes, the kernel's administration or unmediated networks.
+    /// System calls that reach other processes, the kernel's administration or unmediated networks.
     #[default]
     Default,
     /// Further also netlink and anonymous executables.
@@ -30,11 +30,11 @@ pub enum Seccomp {
     Off,
 }
 
-/// Whether a run sees a file system of its own.
+/// File system view of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MountNamespace {
-    /// Where the host permits it.
+    /// A view of its own where the host permits it.
     #[default]
     Auto,
     /// The run is refused without one.

@@ -1,4 +1,4 @@
-//! Why a policy cannot be applied to a run on this host.
+//! Reasons why a policy cannot be applied to a run on this host.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::ruleset::RulesetError;
 use crate::secrets::SecretError;
 use crate::way_out::WayOutError;
 
-/// Why a policy cannot be applied to a run on this host.
+/// Reasons why a policy cannot be applied to a run on this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -32,7 +32,7 @@ pub enum PlanError {
     #[error("make the file system view: the policy {policy} requires one: {why}")]
     View {
         policy: String,
-        /// Why it cannot be had.
+        /// The reason.
         why: String,
     },
     /// Unix sockets are denied, and the board is one.
@@ -70,7 +70,7 @@ pub enum PlanError {
     Uncovered {
         path: PathBuf,
         place: PathBuf,
-        /// Why there is no view.
+        /// Reason why there is no view.
         why: String,
     },
     /// The files would not be confined.
@@ -97,7 +97,7 @@ pub enum PlanError {
     /// A secret could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The policy grants toolchains of nobody.
+    /// The policy grants toolchains of a home, and the worker has none.
     #[error(
         "grant the toolchain {name}: the worker's user has no home directory; name one with toolchain_home in \
          [filesystem] of the policy {policy}"
@@ -111,7 +111,7 @@ pub enum PlanError {
     Limit {
         policy: String,
         limit: Controller,
-        /// Why it cannot be enforced.
+        /// Reason why it cannot be enforced.
         why: String,
     },
     /// The cgroup cannot be joined.

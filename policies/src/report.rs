@@ -1,14 +1,13 @@
-//! What was enforced, layer by layer, in a form that is stored with the run.
+//! Record of the enforcement, layer by layer, in a form that is stored with the run.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel enforces for one run.
+/// Enforcement by the kernel for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The name of the policy.
     pub policy: String,
     /// The Landlock ABI in use; 0 where there is none.
     pub landlock_abi: u32,
@@ -16,14 +15,14 @@ pub struct Report {
     pub layers: Vec<LayerReport>,
 }
 
-/// How much of one layer is enforced, and why not all of it.
+/// State of a layer, with the reason for a missing part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerReport {
-    /// One of the layers that a policy can ask for.
+    /// A layer that a policy can ask for.
     pub layer: Layer,
-    /// How far it is enforced.
+    /// State of the enforcement.
     pub state: State,
-    /// Why it is not fully enforced, or what stands behind it.
+    /// Reason for a missing part, or a detail of the enforcement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -36,7 +35,7 @@ pub enum Layer {
     Cgroup,
     /// An own session, no inherited signal mask or ignored signal.
     Session,
-    /// A mount namespace that holds only what is granted.
+    /// A mount namespace that holds only granted paths.
     Mounts,
     /// Resource limits of the process.
     Limits,
@@ -67,7 +66,7 @@ pub enum Layer {
     Unknown,
 }
 
-/// How far a layer is enforced.
+/// State of a layer's enforcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -108,7 +107,7 @@ impl Report {
         self.layers.iter().find(|entry| entry.layer == layer).map(|entry| entry.state)
     }
 
-    /// Returns whether every layer is enforced that the policy asks for.
+    /// Returns true if every layer is enforced that the policy asks for.
     pub fn is_whole(&self) -> bool {
         self.lacking().next().is_none()
     }
@@ -118,7 +117,7 @@ impl Report {
         self.layers.iter().filter(|entry| matches!(entry.state, State::Partial | State::Absent))
     }
 
-    /// Returns one line fit for a status column, such as `default abi 7; partial: uid; absent: cgroup`.
+    /// Returns a line fit for a status column, such as `default abi 7; partial: uid; absent: cgroup`.
     pub fn summary(&self) -> String {
         let mut line = format!("{} abi {}", self.policy, self.landlock_abi);
         for (state, word) in [(State::Partial, "partial"), (State::Absent, "absent")] {

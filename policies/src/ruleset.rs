@@ -167,9 +167,9 @@ pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetE
     rules.restrict()
 }
 
-/// Puts the calling single-threaded process, and all that it starts, into a Landlock domain of its own below the one that it is in. It
-/// keeps its files and its network. It can no longer trace a process outside, nor read the memory or the environment of one; from ABI 6
-/// on it cannot signal one either.
+/// Puts the calling single-threaded process, and all processes that it starts, into a Landlock domain of its own below its present one.
+/// It keeps its files and its network. It can no longer trace a process outside, nor read the memory or the environment of one; from
+/// ABI 6 on it cannot signal one either.
 ///
 /// # Errors
 /// Where the kernel has no Landlock.

@@ -1,4 +1,4 @@
-//! Where secrets are that a policy or a lane names by a name alone.
+//! Locations of secrets that a policy or a lane names by a name alone.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const DIGITS: usize = 4;
 #[schemars(with = "String")]
 pub struct SecretName(String);
 
-/// What is no name of a secret. It does not repeat the text, which may be a value.
+/// A text that is no name of a secret. The error does not repeat the text, which may be a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the name of a secret has at most {LONGEST} small letters, digits, `-` and `_`, at most {DIGITS} of them digits"
@@ -53,7 +53,7 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// Where secrets are looked for.
+/// Places searched for secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecretStores {
     /// The credentials of the daemon's unit.
@@ -63,8 +63,8 @@ pub struct SecretStores {
 }
 
 impl SecretStores {
-    /// Returns the path of a named secret, with the bits that its mode may not have: that of the credential where there is one,
-    /// else that of the file.
+    /// Returns the path of a named secret, with the bits that its mode may not have: the path of the credential where there is one,
+    /// else of the file.
     pub(crate) fn find(&self, SecretName(name): &SecretName) -> Option<(PathBuf, u32)> {
         let credential = self.credential(name).filter(|path| path.symlink_metadata().is_ok());
         let file = || self.directory.as_deref().map(|dir: &Path| (dir.join(name), FILE_BITS));

@@ -28,13 +28,13 @@ pub struct Support {
     pub controllers: BTreeSet<Controller>,
     /// Whether user namespaces can be made, as far as the settings tell.
     pub user_namespaces: bool,
-    /// Whether a run can have a file system view of its own.
+    /// True if a run can have a file system view of its own.
     pub view: View,
     /// The caller's effective user id.
     pub uid: u32,
 }
 
-/// Whether a run can have a file system view of its own.
+/// Means by which a run gets a file system view of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
@@ -42,14 +42,11 @@ pub enum View {
     Privileged,
     /// Inside a user namespace.
     UserNamespace,
-    /// It cannot.
-    Unavailable {
-        /// Why not.
-        why: String,
-    },
+    /// A view is not possible.
+    Unavailable { why: String },
 }
 
-/// How the board must be served so that confined workers reach it.
+/// Address by which confined workers reach the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardKind {
@@ -97,7 +94,7 @@ impl Support {
         self
     }
 
-    /// Returns how the board must be served so that confined workers reach it and no foreign socket.
+    /// Returns the address by which confined workers reach the board and no foreign socket.
     pub fn board_access_kind(&self) -> BoardKind {
         if self.hides_sockets(self.has_view()) { BoardKind::Socket } else { BoardKind::Port }
     }
@@ -109,8 +106,8 @@ impl Support {
         }
     }
 
-    /// Whether a worker may make Unix sockets and still reach none of others: abstract ones are scoped from ABI 6,
-    /// those with a path are ruled from ABI 9 or not there in the view.
+    /// Returns true if a worker may make Unix sockets and still reach no foreign one: abstract sockets are scoped from ABI 6,
+    /// sockets with a path are ruled from ABI 9 or missing in the view.
     pub(crate) fn hides_sockets(&self, view: bool) -> bool {
         self.landlock_abi >= 6 && (view || self.landlock_abi >= 9)
     }
@@ -134,7 +131,7 @@ fn landlock_abi() -> u32 {
     steps.iter().take_while(|step| step()).map(|_| 1).sum()
 }
 
-/// Returns whether the settings in `/proc` let a user make a user namespace.
+/// Returns true if the settings in `/proc` let a user make a user namespace.
 fn user_namespaces(proc: &Path) -> bool {
     let setting =
         |name: &str| std::fs::read_to_string(proc.join(name)).ok().map(|text| text.trim().to_owned());

@@ -1,4 +1,4 @@
-//! What is concrete about one run: its directories, its user, its cgroup and its way to the board.
+//! Concrete parts of a run: its directories, its user, its cgroup and its address of the board.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,11 @@ use crate::secret_stores::SecretStores;
 /// because a worker of an earlier run may have written in them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// What a policy calls `{workspace}`.
+    /// Directory that a policy calls `{workspace}`.
     pub workspace: PathBuf,
-    /// What a policy calls `{home}`.
+    /// Directory that a policy calls `{home}`.
     pub home: PathBuf,
-    /// What a policy calls `{tmp}`.
+    /// Directory that a policy calls `{tmp}`.
     pub tmp: PathBuf,
     /// Further paths that may be read.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Surroundings {
     /// Further paths that may be read and written.
     #[serde(default)]
     pub write: Vec<PathBuf>,
-    /// What the file system view shows in the place of what lies there.
+    /// Substitutes that the file system view shows.
     #[serde(default)]
     pub arrangement: Arrangement,
     /// The user to become. `None` keeps the caller's user, which must not be root.
@@ -42,9 +42,9 @@ pub struct Surroundings {
     /// The pid namespace that the caller was born in; none where it shares the host's.
     #[serde(default)]
     pub pid_namespace: Option<PidNamespace>,
-    /// How the worker reaches the board.
+    /// Address by which the worker reaches the board.
     pub board: BoardAccess,
-    /// What the run must not reach although a grant may lead there.
+    /// Places that the run must not reach although a grant may lead there.
     #[serde(default)]
     pub closed: Closed,
     /// The home directory of the person whose toolchains the policy may grant.
@@ -69,7 +69,7 @@ impl Surroundings {
         SecretStores { credentials: self.credentials.clone(), directory: self.secrets.clone() }
     }
 
-    /// Returns whether a path lies in a place of the run's own.
+    /// Returns true if a path lies in a place of the run's own.
     pub(crate) fn has(&self, path: &Path) -> bool {
         let lists = [&self.read, &self.write];
         let listed = lists.into_iter().flatten();
@@ -100,12 +100,12 @@ impl Identity {
     }
 }
 
-/// How a worker reaches the board.
+/// Address by which a worker reaches the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardAccess {
-    /// A Unix socket. Its directory is what is granted, so that a socket that a restarted daemon makes anew is reached
-    /// too: give the socket a directory of its own.
+    /// A Unix socket. The grant is for its directory, so that a worker also reaches a socket that a restarted daemon makes anew:
+    /// give the socket a directory of its own.
     Socket(PathBuf),
     /// A TCP port on the loopback address.
     Port(u16),

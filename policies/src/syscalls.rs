@@ -120,7 +120,7 @@ const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 /// The bits of a socket's type that are not flags.
 const TYPE_MASK: u64 = 0xf;
 
-/// Whether Unix sockets may be made.
+/// True if Unix sockets may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnixSockets {
     /// Others' sockets are out of reach by other means.
@@ -177,7 +177,7 @@ pub(crate) fn compile(
     Ok(Some(program))
 }
 
-/// Refuses all socket families and types but those that the policy means.
+/// Refuses all socket families and types that the policy does not name.
 fn sockets(rules: &mut Rules, reach: &Reach, unix: UnixSockets, strict: bool) -> Result<(), FilterError> {
     let socket = libc::SYS_socket;
     let mut families = Vec::new();

@@ -29,12 +29,12 @@ pub enum Toolchain {
     Pyenv,
 }
 
-/// Which toolchains of a home a policy grants.
+/// Toolchains of a home that a policy grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Toolchains {
     /// These. They have to be there.
     Named(BTreeSet<Toolchain>),
-    /// Those that the home has, if there is a home: `"installed"`.
+    /// The installed toolchains of the home, if there is a home: `"installed"`.
     Installed,
 }
 
@@ -47,12 +47,12 @@ impl Default for Toolchains {
 }
 
 impl Toolchains {
-    /// Whether none can be granted.
+    /// Returns true if none can be granted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns one that has to be there.
+    /// Returns a toolchain that has to be there.
     pub fn required(&self) -> Option<Toolchain> {
         match self {
             Self::Named(named) => named.first().copied(),
@@ -60,7 +60,7 @@ impl Toolchains {
         }
     }
 
-    /// Returns those that are granted of a home.
+    /// Returns the granted toolchains of a home.
     fn of(&self, home: &Path) -> Vec<Toolchain> {
         match self {
             Self::Named(named) => named.iter().copied().collect(),
@@ -78,7 +78,7 @@ impl Toolchains {
         needed.map(|needed| (home.join(needed.directory), needed.optional || may_be_missing)).collect()
     }
 
-    /// Returns what the environment gets for those of a home.
+    /// Returns the variables for the toolchains of a home.
     pub fn environment(&self, home: &Path) -> ToolchainEnvironment {
         let mut all = ToolchainEnvironment::default();
         for toolchain in self.of(home) {
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for Read {
     }
 }
 
-/// What a run's environment gets for its toolchains.
+/// Variables of a run for its toolchains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolchainEnvironment {
     /// Directories for the front of `PATH`.
@@ -208,7 +208,7 @@ impl Toolchain {
         }
     }
 
-    /// Returns what the environment gets for this toolchain of a home.
+    /// Returns the variables for this toolchain of a home.
     pub fn environment(self, home: &Path) -> ToolchainEnvironment {
         let at = |inside: &str| home.join(inside);
         let set = |name: &str, inside: &str| (name.to_owned(), at(inside).into_os_string());
@@ -244,7 +244,7 @@ fn node(nvm: &Path) -> Option<PathBuf> {
     Some(best.1.join("bin"))
 }
 
-/// Reads the name of a version. Nobody is waited for, whatever is there.
+/// Reads the name of a version, without waiting, whatever is there.
 fn alias(path: &Path) -> Option<String> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().ok().filter(|meta| meta.is_file())?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::surroundings::Identity;
 
-/// What the run's user and group are called where the host has no name for them.
+/// Names of the run's user and group where the host has no name for them.
 const NAME: &str = "worker";
 
 /// The file that has the host's own users (passwd(5)).

@@ -24,13 +24,13 @@ use rustix::net::{
 /// The port of the run's loopback interface. Nothing else is in its network before the worker, so any would do; this one is
 /// usual for proxies.
 pub const PROXY_PORT: u16 = 3128;
-/// How many connections of a run wait to be accepted.
+/// Limit on the connections of a run that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// What comes with the listening socket.
+/// Message that comes with the listening socket.
 const LISTENER: u8 = b'l';
-/// What comes with a socket on which the listening socket is to be sent.
+/// Message that comes with a socket on which the listening socket is to be sent.
 const ASK: u8 = b'a';
-/// How many may wait for a listening socket that is not there yet: one daemon, and one that has ended meanwhile.
+/// Limit on the askers that wait for a listening socket: one daemon, and one that has ended meanwhile.
 const WAITING: usize = 4;
 
 /// A step on the way of a listening socket that failed.
@@ -141,7 +141,7 @@ pub fn receive_listener(answer: impl AsFd) -> io::Result<Option<TcpListener>> {
     Ok(Some(listener))
 }
 
-/// Returns a short path to the same file: that of a socket has to fit into 107 bytes. It is good while the directory is open.
+/// Returns a short path to the same file: the path of a socket has to fit into 107 bytes. It is valid while the directory is open.
 fn short(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

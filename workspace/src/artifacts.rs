@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::open::{self, OpenError};
 
-/// Why a file could not be taken.
+/// Reasons why a file could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
     /// The workspace itself could not be opened.
@@ -24,24 +24,24 @@ pub enum ArtifactError {
     /// Something else than a regular file is there.
     #[error("it is not a file")]
     NotAFile,
-    /// The file is larger than what is kept of one artifact.
+    /// The file is larger than the limit of an artifact.
     #[error("it has more than {limit} bytes")]
     TooLarge {
         /// The most that it may have.
         limit: u64,
     },
-    /// It could not be read.
+    /// The file could not be read.
     #[error("it cannot be read: {0}")]
     Read(#[source] io::Error),
-    /// It could not be written to where it was to go.
+    /// The file could not be written to its destination.
     #[error("write the copy")]
     Write(#[source] io::Error),
 }
 
 /// Copies the file at `path`, from `workspace` on, into `to`. Returns its length in bytes.
 ///
-/// Symbolic links are followed as long as they stay in the workspace; what is not a regular file is not read, and nothing
-/// that a worker may have planted makes this wait.
+/// Follows symbolic links as long as they stay in the workspace, and reads regular files alone: no file that a worker may have planted
+/// makes this wait.
 pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Result<u64, ArtifactError> {
     let mut file = open_file(workspace, path, limit)?;
     let mut buffer = vec![0_u8; 64 * 1024];

@@ -1,8 +1,8 @@
-//! Who makes commits.
+//! Author of commits.
 
 use serde::{Deserialize, Serialize};
 
-/// Whose name the worker's commits carry.
+/// Name and address that the worker's commits carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Author {

@@ -1,8 +1,8 @@
-//! What the branch of a worktree starts from.
+//! Starting point of a worktree's branch.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a new branch starts; a branch that is there is taken as it is.
+/// Starting point of a new branch; an existing branch is taken as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Base {

@@ -1,4 +1,4 @@
-//! What a worker says that it hands over, looked for while its run goes on: files of its workspace, and commits of the repository there.
+//! Looks up the files and commits that a worker says it hands over, while its run goes on.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use crate::error::WorkspaceError;
 use crate::repository;
 use crate::worktree::Worktree;
 
-/// What a worker says that there is.
+/// A file or commit that a worker names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// Where it works.
+    /// The workspace of the worker.
     pub workspace: PathBuf,
     /// Files, from the workspace on.
     pub files: Vec<PathBuf>,
@@ -21,7 +21,8 @@ pub struct Claims {
     pub limit: u64,
     /// Commits, each in hex or the beginning of that. Where there are any, the workspace is a tree of git.
     pub commits: Vec<String>,
-    /// The worktree that the workspace is. Until its run is sealed, the new objects of the run are apart from those of the repository.
+    /// The worktree that is the workspace. Until its run is sealed, the new objects of the run are apart from those of the
+    /// repository.
     pub worktree: Option<Worktree>,
 }
 
@@ -33,7 +34,7 @@ pub enum Unfounded {
     File {
         /// Its path, as it was named.
         path: PathBuf,
-        /// Why it cannot be handed over.
+        /// Reason why it cannot be handed over.
         why: String,
     },
     /// A commit, as it was named.

@@ -1,8 +1,8 @@
-//! What is wrong with a workspace, in one word: for programs, which read no messages.
+//! Defects of a workspace, in one word: for programs, which read no messages.
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong.
+/// A defect of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
@@ -18,25 +18,25 @@ pub enum Code {
     WorkspacePathInvalid,
     /// Nothing is there.
     WorkspaceMissing,
-    /// What is there is no directory.
+    /// The path is no directory.
     WorkspaceNotADirectory,
     /// A part of the path is a symbolic link.
     WorkspaceSymlink,
-    /// What is there cannot be opened.
+    /// The directory cannot be opened.
     WorkspaceUnreadable,
-    /// It belongs to another user than the worker's.
+    /// The directory belongs to another user than the worker's.
     WorkspaceForeignOwner,
     /// A missing directory could not be made.
     WorkspaceNotMade,
-    /// It could not be made ready.
+    /// The workspace could not be made ready.
     WorkspaceNotPrepared,
-    /// It could not be removed.
+    /// The workspace could not be removed.
     WorkspaceNotRemoved,
     /// A file system is mounted in it.
     WorkspaceMountInside,
     /// Another run has it, or a directory above or inside it.
     WorkspaceHeld,
-    /// It was removed while it was to be leased.
+    /// The workspace was removed while it was to be leased.
     WorkspaceGone,
     /// Its lease could not be written.
     WorkspaceLeaseFailed,
@@ -88,7 +88,7 @@ pub enum Code {
     ReferencesNotKept,
 }
 
-/// Whose fault it is.
+/// Party to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The repository's: each worktree in it meets the same.

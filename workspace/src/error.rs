@@ -13,7 +13,7 @@ use crate::spec::SpecError;
 use crate::tree::TreeError;
 use crate::worktree::WorktreeError;
 
-/// Why something about a workspace was not done.
+/// Reasons why an operation on a workspace failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// A workspace was asked for in words that mean none.
@@ -40,7 +40,7 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Spec(source) => source.hint(),
@@ -53,7 +53,7 @@ impl WorkspaceError {
         }
     }
 
-    /// Returns what is wrong, for programs.
+    /// Returns the defect, for programs.
     pub fn code(&self) -> Code {
         match self {
             Self::Spec(source) => source.code(),
@@ -71,11 +71,11 @@ impl WorkspaceError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What is wrong.
+    /// The defect.
     pub code: Code,
-    /// The message with those of its sources.
+    /// The message with its sources' messages.
     pub message: String,
-    /// What the reader can do about it.
+    /// The remedy for the reader.
     pub hint: Option<String>,
 }
 

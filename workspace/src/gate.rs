@@ -13,9 +13,9 @@ use crate::lease_error::LeaseError;
 use crate::lock;
 use crate::prepared::Place;
 
-/// How long a removal is waited for. Most take milliseconds; one that takes longer than this is met again later.
+/// Time that a removal is waited for. Most take milliseconds; a longer one is met again later.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The pause between two looks. The kernel wakes nobody who waits for a file lock for a limited time.
+/// The pause between two attempts. The kernel offers no wait for a file lock with a time limit.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Waits a moment for a removal; false when that was long enough.

@@ -12,19 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::open;
 
-/// How many entries a search looks at. It explains a failure, and is not worth more time than that.
+/// Limit on the entries of a search. It explains a failure, and is not worth more time.
 const ENTRIES: usize = 200_000;
-/// How deep a search goes: each level holds a descriptor.
+/// Limit on the depth of a search: each level holds a descriptor.
 const DEPTH: usize = 64;
 /// The directory of a repository.
 const DOT_GIT: &[u8] = b".git";
 
-/// What is no file and no directory; a symbolic link to one is none where only git and a worker write.
+/// An entry that is no file and no directory; a symbolic link to one is none where only git and a worker write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irregular {
-    /// Where it is.
     pub path: PathBuf,
-    /// What lies there in the place of a regular file.
+    /// Type of the entry in the place of a regular file.
     pub kind: IrregularKind,
 }
 
@@ -62,7 +61,7 @@ pub fn find(top: &Path) -> Option<Irregular> {
     search.directory(&opened.fd, top, Area::of(top), DEPTH)
 }
 
-/// The same but for sockets: nobody waits who opens one, and git makes some of its own.
+/// The same but for sockets: opening a socket never waits, and git makes some of its own.
 pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: true };
@@ -96,7 +95,7 @@ fn every_planted<B>(top: &Path, visit: &mut dyn FnMut(Irregular) -> ControlFlow<
     }
 }
 
-/// Looks at each entry, however many a worker has made: one that is passed over is one that it hides behind the others.
+/// Examines each entry, however many a worker has made: a skipped entry is an entry that a worker hides behind the others.
 fn planted_in<B>(
     held: &OwnedFd,
     path: &Path,
@@ -138,7 +137,7 @@ fn planted_in<B>(
     ControlFlow::Continue(())
 }
 
-/// Which area of a tree a directory belongs to.
+/// Returns the area of a tree that a directory belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Area {
     /// A repository's own files: git may open each of them.
@@ -194,7 +193,7 @@ impl Search {
     }
 }
 
-/// The type of an entry; of a symbolic link that of what it names, which is not opened.
+/// Returns the type of an entry; of a symbolic link the type of its target, which is not opened.
 fn kind_of(directory: &OwnedFd, name: &CStr, listed: FileType) -> Option<FileType> {
     match listed {
         FileType::Symlink | FileType::Unknown => {

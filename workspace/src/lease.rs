@@ -23,7 +23,7 @@ pub struct Lease {
     path: PathBuf,
     /// Shared locks on the leases of the directories above: a lease on one of them would be one on this place too.
     above: Vec<File>,
-    /// What keeps others from taking a removal for work. After the locks, which are given back first.
+    /// Keeps others from taking a removal for work. Dropped after the locks.
     _gates: Option<Gates>,
 }
 
@@ -126,7 +126,7 @@ fn share_above(
     Ok(above)
 }
 
-/// Returns who owns the lease on a directory, or nothing if it is free or the owner has not signed yet.
+/// Returns the owner of the lease on a directory; none if it is free or the owner has not signed yet.
 fn read_holder(path: &Path) -> Option<LeaseHolder> {
     // Half a record, written by a holder that is just signing, does not parse: the refusal then names nobody.
     serde_json::from_slice(&fs_err::read(path).ok()?).ok()
@@ -139,7 +139,7 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// Removes the files of leases and gates that nobody owns and returns how many; they are tiny, and `gc` is soon enough.
+/// Removes the files of unowned leases and gates and returns their number; they are tiny, and `gc` is soon enough.
 pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
     let mut removed = 0;

@@ -1,4 +1,4 @@
-//! Who owns a lease, and why it was refused.
+//! Owner of a lease, and reasons why a lease was refused.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 
-/// Who owns a lease; written into the lease file, so that a refusal can name them.
+/// Owner of a lease; written into the lease file, so that a refusal can name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 // Without a tag: the first form is the one that releases before the second have written.
 #[serde(untagged)]
@@ -41,14 +41,14 @@ impl std::fmt::Display for LeaseHolder {
     }
 }
 
-/// Why a lease was not had.
+/// Reasons why a lease was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// Another run has the directory.
     #[error("{workspace} is in use{}", .holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default())]
     Held {
         workspace: PathBuf,
-        /// Who has it, if the lease file names it already.
+        /// The owner, if the lease file names it already.
         holder: Option<LeaseHolder>,
     },
     /// Another run has a directory in which this one lies.
@@ -57,7 +57,7 @@ pub enum LeaseError {
         workspace: PathBuf,
         /// The directory that is in use.
         above: PathBuf,
-        /// Who has it, if the lease file names it already.
+        /// The owner, if the lease file names it already.
         holder: Option<LeaseHolder>,
     },
     /// Others share this directory, or have one inside it.
@@ -82,13 +82,13 @@ pub enum LeaseError {
         path: PathBuf,
         source: io::Error,
     },
-    /// A lease file that nobody owns could not be removed.
+    /// The file of an unowned lease could not be removed.
     #[error("remove {path}")]
     Remove { path: PathBuf, source: io::Error },
 }
 
 impl LeaseError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Held { .. } | Self::HeldAbove { .. } | Self::HeldInside { .. } => {

@@ -1,4 +1,4 @@
-//! What the working tree of a run has changed while it goes on.
+//! Changes in the working tree of a run while it goes on.
 
 use crate::error::WorkspaceError;
 use crate::links;

@@ -34,7 +34,7 @@ pub(crate) fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>)
     }
 }
 
-/// Locks a file as soon as nobody else has it locked.
+/// Locks a file as soon as no other process has it locked.
 pub(crate) fn wait(file: &File) -> Result<(), TryLockError> {
     loop {
         match file.lock() {

@@ -15,7 +15,7 @@ const LONGEST: usize = 128;
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Why a text is no [`Name`].
+/// Reasons why a text is no [`Name`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name:?} cannot name a workspace: it must be 1 to 128 of a-z A-Z 0-9 _ - and inner single dots, and not end in .lock"

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::code::Code;
 
-/// Why a directory could not be opened.
+/// Reasons why a directory could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The path does not start with a slash.
@@ -24,7 +24,7 @@ pub enum OpenError {
     #[error("{path} leads through a symbolic link")]
     Symlink {
         path: PathBuf,
-        /// Where it leads at present, if that can be said.
+        /// Present target, where it is known.
         target: Option<PathBuf>,
     },
     /// The kernel refused.
@@ -36,7 +36,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Relative { path } => {
@@ -69,7 +69,7 @@ impl OpenError {
     }
 }
 
-/// A directory that is held open, with what was found out about it.
+/// An open directory, with its known properties.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) fd: OwnedFd,
@@ -102,7 +102,7 @@ pub(crate) fn trusted(path: &Path) -> Result<Opened, OpenError> {
     examined(path, rustix::fs::openat(CWD, path, flags, Mode::empty()))
 }
 
-/// Sets mode 0700 on a directory held by an `O_PATH` descriptor, which fchmod refuses; /proc names what is held, not a path.
+/// Sets mode 0700 on a directory held by an `O_PATH` descriptor, which fchmod refuses; /proc names the held directory, not a path.
 pub(crate) fn make_private(held: &OwnedFd) -> std::io::Result<()> {
     Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)?)
 }

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use crate::open::{self, OpenError};
 
-/// What the file is called until it is whole.
+/// Name of the file until it is whole.
 const DRAFT: &str = ".supervisor-draft";
 
-/// Why a file could not be placed.
+/// Reasons why a file could not be placed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacingError {
     /// The directory itself could not be opened.
@@ -26,7 +26,7 @@ pub enum PlacingError {
     /// Something else than a directory stands in the way.
     #[error("{} is not a directory", path.display())]
     InTheWay { path: PathBuf },
-    /// It could not be removed.
+    /// The file could not be removed.
     #[error("remove {}", path.display())]
     Remove {
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum PlacingError {
         #[source]
         source: io::Error,
     },
-    /// It could not be written.
+    /// The file could not be written.
     #[error("write {}", path.display())]
     Write {
         path: PathBuf,
@@ -44,8 +44,8 @@ pub enum PlacingError {
     },
 }
 
-/// Places a file of the caller's, readable by it alone, at `path` beneath `dir`, in the place of what is there. Directories on the way
-/// are made. No symbolic link is followed, and nothing that a worker may have planted makes this wait.
+/// Places a file of the caller's, readable by it alone, at `path` beneath `dir`, and replaces an existing file. It makes directories on
+/// the way, follows no symbolic link, and never waits for an entry that a worker may have planted.
 ///
 /// # Errors
 /// Where something else stands in the way, or the file cannot be written; what was there is unchanged then.
@@ -94,7 +94,7 @@ pub fn remove(dir: &Path, path: &Path) -> Result<(), PlacingError> {
     }
 }
 
-/// How a directory on the way is opened.
+/// Flags that open a directory on the way.
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 

@@ -1,4 +1,4 @@
-//! What a worktree still holds, and removing it without losing that.
+//! Contents of a worktree, and its removal without losing them.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::removal::Removal;
 use crate::tree::remove_tree;
 use crate::worktree::{Note, Worktree, WorktreeError, forget_kept};
 
-/// What may be lost when a worktree is removed. Ignored files always are.
+/// Work that is lost when a worktree is removed. Ignored files always are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
@@ -25,7 +25,7 @@ pub enum Loss {
     Accept,
 }
 
-/// Whether there are uncommitted changes.
+/// True if there are uncommitted changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Changes {
@@ -38,7 +38,7 @@ pub enum Changes {
     },
 }
 
-/// What a worktree holds.
+/// Work in a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The working tree.
@@ -54,7 +54,7 @@ pub struct Status {
 }
 
 impl Worktree {
-    /// Returns what the worktree holds, without changing anything.
+    /// Returns the work in the worktree, without changing anything.
     pub fn status(&self) -> Result<Status, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let links = self.links(&source, &self.directory());
@@ -65,7 +65,7 @@ impl Worktree {
         }
     }
 
-    /// Says whether [`Worktree::remove`] would remove the worktree, by its rules, and removes nothing.
+    /// Returns the decision of [`Worktree::remove`], by its rules, and removes nothing.
     pub fn judge(&self, loss: Loss) -> Result<Removal, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.directory();

@@ -1,14 +1,14 @@
-//! What a removal comes to.
+//! Outcome of a removal.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of something that was to be removed.
+/// Outcome of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
-    /// It is gone.
+    /// The thing is gone.
     Removed,
-    /// It is empty; the directory itself is left for someone who may write the one above it.
+    /// The directory is empty; it is left for a user who may write the directory above it.
     Emptied,
     /// There was nothing.
     Absent,

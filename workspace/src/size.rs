@@ -1,4 +1,4 @@
-//! How much a directory tree holds on disk, found without following a link or leaving its file system.
+//! Measures a directory tree on disk without following a link or leaving its file system.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::tree::TreeError;
 /// So deep the tree is looked into: each level holds a descriptor.
 const DEPTH: usize = 128;
 
-/// What a tree holds.
+/// Size of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// Bytes on disk, as far as could be seen.

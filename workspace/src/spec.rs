@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 
-/// Which kind of workspace a task asks for.
+/// Kind of workspace that a task asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum WorkspaceSpec {
@@ -24,7 +24,7 @@ pub enum WorkspaceSpec {
     },
 }
 
-/// Why a text is no [`WorkspaceSpec`].
+/// Reasons why a text is no [`WorkspaceSpec`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The word before the colon is unknown.
@@ -53,7 +53,7 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// Returns what to write instead.
+    /// Returns the text to write instead.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::UnknownKind { .. } => {

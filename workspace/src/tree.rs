@@ -13,13 +13,13 @@ use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::removal::Removal;
 
-/// Why a tree could not be removed.
+/// Reasons why a tree could not be removed.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// The directory that holds the tree could not be opened.
     #[error("open the directory that holds the workspace")]
     OpenBase(#[source] OpenError),
-    /// What should be the tree is something else, or could not be opened.
+    /// The tree has another type, or could not be opened.
     #[error("open the workspace to remove it")]
     Open(#[source] OpenError),
     /// A file system is mounted inside.
@@ -40,7 +40,7 @@ pub enum TreeError {
 }
 
 impl TreeError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::MountPoint { path } => Some(format!("unmount it first: `umount {}`", path.display())),
@@ -97,7 +97,7 @@ pub fn remove_tree(base: &Path, name: &Name) -> Result<Removal, TreeError> {
     }
 }
 
-/// Tells whether a directory, which may be held by an `O_PATH` descriptor, has no entries.
+/// Returns true if a directory, which may be held by an `O_PATH` descriptor, has no entries.
 pub(crate) fn is_empty(held: &OwnedFd) -> std::io::Result<bool> {
     let fd = open::readable(held)?;
     for entry in Dir::read_from(&fd)? {
@@ -141,7 +141,7 @@ impl Emptying {
         }
     }
 
-    /// Removes a directory of the top; what is not empty in it moves up to the top.
+    /// Removes a directory of the top; a part that is not empty moves up to the top.
     fn empty(&mut self, name: &CStr, path: &Path) -> Result<(), TreeError> {
         let Some(directory) = opened(&self.top, name, path)? else { return Ok(()) };
         for entry in listed(&directory, path)? {

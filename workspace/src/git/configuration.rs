@@ -7,8 +7,8 @@ use git2::Config;
 /// The keys whose values are files that git reads.
 const FILES: [&str; 3] = ["core.excludesfile", "core.attributesfile", "include.path"];
 
-/// Returns the user's own files of git's configuration that are there, with those that they name. They are read for that, as git
-/// reads them: call it before anything is confined, in a process that may be ended.
+/// Returns the user's own existing files of git's configuration, with the files that they name. It reads them for that, as git reads
+/// them: call it before anything is confined, in a process that may be ended.
 pub fn own_configuration() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for file in [Config::find_global(), Config::find_xdg()].into_iter().flatten() {
@@ -32,7 +32,7 @@ fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from)
 }
 
-/// The files that a file of the configuration names, also those of the files that it includes.
+/// Returns the files that a file of the configuration names, and the files that its includes name.
 fn named_by(file: &Path) -> Vec<PathBuf> {
     let mut named = Vec::new();
     let Ok(config) = Config::open(file) else { return named };

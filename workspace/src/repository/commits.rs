@@ -1,4 +1,4 @@
-//! Commits that somebody names, looked for in the repository of a working tree.
+//! Looks up named commits in the repository of a working tree.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use git2::{Oid, Repository};
 
 use super::{RepositoryError, open, read};
 
-/// How many digits a whole name has.
+/// Length of a whole name, in digits.
 const WHOLE: usize = 40;
 
 /// Returns the first of `ids` that is no commit there; each is hex, or the beginning of that. `more` has further objects of git.

@@ -1,4 +1,4 @@
-//! The work in a repository as a person reviews it: files, hunks and lines, as many as somebody reads.
+//! The work in a repository as a person reviews it: files, hunks and lines, within limits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ const BYTES: usize = 2 << 20;
 const BYTES_OF_FILE: usize = 512 << 10;
 /// The most lines of one file.
 const LINES_OF_FILE: usize = 5000;
-/// What a line or the head of a hunk counts for beside its text, in bytes.
+/// Cost of a line or the head of a hunk beside its text, in bytes.
 const AROUND: usize = 64;
-/// How much of a line or a path is kept, in characters.
+/// Limit on a line or a path, in characters.
 const LINE: usize = 2000;
 /// The lines of a larger file are not compared, in bytes.
 const LARGEST: i64 = 1 << 20;
@@ -35,20 +35,21 @@ pub struct DiffOf {
     pub path: PathBuf,
     /// The commit at the beginning, in hex; none where there was none.
     pub base: Option<String>,
-    /// The commit at the end, in hex; none for the working tree as it is, with what is not committed and new files that are not ignored.
+    /// The commit at the end, in hex; none for the working tree as it is, with uncommitted changes and new files that are not
+    /// ignored.
     pub end: Option<String>,
-    /// Whether lines are wanted.
+    /// True if lines are wanted.
     pub detail: Detail,
 }
 
-/// How much of a diff is wanted.
+/// Limits of a diff.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// The lines that differ, with those around them.
     #[default]
     Lines,
-    /// How many lines differ.
+    /// Number of differing lines.
     Counts,
 }
 
@@ -61,9 +62,9 @@ pub struct Diff {
     pub head: Option<String>,
     /// The files that differ, in the order of their paths.
     pub files: Vec<FileDiff>,
-    /// Whether there are more files, or lines of these were left out.
+    /// True if there are more files, or lines of these were left out.
     pub truncated: bool,
-    /// What a reader has to know of it: what is committed otherwise, and what hides changes.
+    /// Notes for the reader: committed work that differs, and files that hide changes.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -71,38 +72,38 @@ pub struct Diff {
 /// The changes of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// Its path, from the top of the tree on; of one that is gone, where it was.
+    /// Its path, from the top of the tree on; of a removed file, its former path.
     pub path: String,
-    /// Where it was before, of one that was renamed.
+    /// The former path of a renamed file.
     pub old_path: Option<String>,
-    /// Whether it was added, changed, removed or renamed.
+    /// Kind of the change: added, changed, removed or renamed.
     pub status: FileStatus,
     /// Its kind and whether it may be executed, before and now as git writes them in octal, where that differs: `100644 => 100755`.
     #[serde(default)]
     pub mode: Option<String>,
-    /// Whether it is no text.
+    /// True if it is no text.
     pub binary: bool,
     /// The lines that came.
     pub additions: usize,
     /// The lines that went.
     pub deletions: usize,
-    /// Where its lines differ.
+    /// Its differing hunks.
     pub hunks: Vec<Hunk>,
-    /// Whether lines were left out, because there are too many.
+    /// True if lines were left out, because there are too many.
     pub truncated: bool,
 }
 
-/// How a file differs.
+/// Kind of a file's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStatus {
-    /// It is new, whether git knows it or not.
+    /// The file is new, whether git knows it or not.
     Added,
-    /// It has another content, kind or mode.
+    /// The file has another content, kind or mode.
     Modified,
-    /// It is gone.
+    /// The file is gone.
     Deleted,
-    /// It was at another path.
+    /// The file was at another path.
     Renamed,
 }
 
@@ -121,7 +122,7 @@ impl FileStatus {
 /// A part of a file with lines that differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
-    /// Which lines it is, as `git diff` says it: `@@ -1,4 +1,5 @@ fn main()`.
+    /// Its position in the form of `git diff`: `@@ -1,4 +1,5 @@ fn main()`.
     pub header: String,
     /// The lines of the hunk, in the order of the file.
     pub lines: Vec<Line>,
@@ -130,26 +131,26 @@ pub struct Hunk {
 /// A line of a hunk: kept, added or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// Whether it came, went, or stayed.
+    /// Kind of the line: added, removed, or unchanged.
     pub kind: LineKind,
     /// Its number before.
     pub old: Option<u32>,
     /// Its number now.
     pub new: Option<u32>,
-    /// Its text, without the line end. What is no UTF-8 is U+FFFD.
+    /// Its text, without the line end. Bytes that are no UTF-8 are U+FFFD.
     pub text: String,
 }
 
-/// What became of a line.
+/// Kind of a line in a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LineKind {
-    /// It stayed.
+    /// Unchanged.
     #[serde(rename = " ")]
     Context,
-    /// It came.
+    /// Added.
     #[serde(rename = "+")]
     Added,
-    /// It went.
+    /// Removed.
     #[serde(rename = "-")]
     Removed,
 }
@@ -233,7 +234,7 @@ pub(crate) fn diff(
     Ok(diff)
 }
 
-/// What the commits of a working tree say, beside what it has now.
+/// Committed state of a working tree, beside its present one.
 struct Committed<'a> {
     git: &'a Repository,
     base: Option<&'a git2::Tree<'a>>,
@@ -243,7 +244,7 @@ struct Committed<'a> {
 }
 
 impl Committed<'_> {
-    /// Adds what is committed and is not in the working tree any more: a merge takes what is committed.
+    /// Adds committed files that are not in the working tree any more: a merge takes the committed state.
     fn join(&self, diff: &mut Diff, options: &mut DiffOptions, room: &mut usize) -> Result<(), git2::Error> {
         let Some(head) = diff.head.as_deref() else { return Ok(()) };
         let tip = tree_of(self.git, head)?;
@@ -333,19 +334,19 @@ fn file(
     Ok(Some(file))
 }
 
-/// What git says of the kind of a file, where it is another one than before.
+/// Returns git's description of a file's kind, where it differs from the former one.
 fn mode(delta: &DiffDelta<'_>) -> Option<String> {
     let (old, new) = (u32::from(delta.old_file().mode()), u32::from(delta.new_file().mode()));
     (old != 0 && new != 0 && old != new).then(|| format!("{old:06o} => {new:06o}"))
 }
 
-/// Whether it is a repository within this one, whose files are not compared.
+/// Returns true if it is a repository within this one, whose files are not compared.
 fn is_repository(delta: &DiffDelta<'_>) -> bool {
     let file = delta.new_file();
     file.mode() == FileMode::Commit || file.path_bytes().is_some_and(|path| path.ends_with(b"/"))
 }
 
-/// Whether a file is too large to compare its lines: git then takes it for one that is no text.
+/// Returns true if a file is too large to compare its lines: git then treats it as binary.
 fn is_large(delta: &DiffDelta<'_>) -> bool {
     let largest = u64::try_from(LARGEST).unwrap_or_default();
     delta.old_file().size().max(delta.new_file().size()) > largest
@@ -382,7 +383,7 @@ fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2:
     Ok((hunks, false))
 }
 
-/// A line or a path as text: without its line end, and no longer than somebody reads.
+/// Returns a line or a path as text: without its line end, and cut at the limit.
 fn cut(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_suffix('\n').unwrap_or(&text);

@@ -1,11 +1,11 @@
-//! Why a whole repository could not be read, copied or made.
+//! Reasons why a whole repository could not be read, copied or made.
 
 use std::path::PathBuf;
 
 use crate::code::Code;
 use crate::irregular::Irregular;
 
-/// Why a whole repository could not be read, copied or made.
+/// Reasons why a whole repository could not be read, copied or made.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
     /// Nothing at the path can be opened as a repository.
@@ -21,7 +21,7 @@ pub enum RepositoryError {
     #[error("read the working tree at {path}: {found}")]
     Irregular {
         path: PathBuf,
-        /// What stands in the way.
+        /// The obstacle.
         found: Irregular,
     },
     /// A part of it could not be read.
@@ -42,7 +42,7 @@ pub enum RepositoryError {
 }
 
 impl RepositoryError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Open { .. } => Some("name the directory of a git repository".to_owned()),

@@ -20,7 +20,7 @@ use crate::open;
 
 /// The name by which git knows a repository in a directory.
 const DOT_GIT: &CStr = c".git";
-/// What comes to the name of a repository in which a worker could have written anything.
+/// Suffix of the name of a repository in which a worker could have written anything.
 const SUFFIX: &str = ".untrusted";
 /// The bytes of the longest path that git, or a shell that is to start it, can name (`PATH_MAX` of limits.h).
 const LONGEST: usize = 4096;
@@ -66,7 +66,7 @@ pub(crate) fn put_embedded(tree: &Path) -> Result<Vec<PathBuf>, WorktreeError> {
     Ok(done)
 }
 
-/// Gives the owner of a directory the rights that it took from itself. What is another user's is not the worker's.
+/// Gives the owner of a directory the rights that it took from itself. An entry of another user is not the worker's.
 pub(crate) fn unlock(held: &OwnedFd, wanted: Mode) -> std::io::Result<()> {
     let stat = fstat(held)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
@@ -77,7 +77,7 @@ pub(crate) fn unlock(held: &OwnedFd, wanted: Mode) -> std::io::Result<()> {
     Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), mode | wanted)?)
 }
 
-/// Opens a directory of the tree, unless it is gone or closed by somebody else than the worker.
+/// Opens a directory of the tree, unless it is gone or closed by another user than the worker.
 fn opened(path: &Path) -> Result<Option<(OwnedFd, OwnedFd)>, WorktreeError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

@@ -15,24 +15,24 @@ use crate::git::Source;
 use crate::links;
 use crate::name::Name;
 
-/// How many tags, and how many stashes, are kept of one task.
+/// Limit on the kept tags, and on the kept stashes, of a task.
 const MOST: usize = 256;
-/// How deep the names of tags are looked for.
+/// Limit on the depth of the names of tags.
 const DEPTH: usize = 16;
-/// What the log of a kept reference says.
+/// Entry in the log of a kept reference.
 const TOLD: &str = "supervisor: kept from the run";
 
-/// Returns what the names of a task's tags begin with.
+/// Returns the prefix of a task's tags.
 fn tags_of(id: &Name) -> String {
     format!("refs/tags/{PREFIX}/{id}/")
 }
 
-/// Returns what the names of a task's stashes begin with.
+/// Returns the prefix of a task's stashes.
 fn stashes_of(id: &Name) -> String {
     format!("refs/stashes/{id}/")
 }
 
-/// Removes what is kept of a task.
+/// Removes the kept references of a task.
 pub(crate) fn forget(source: &Source, id: &Name) -> Result<(), WorktreeError> {
     keep_only(source, id, &BTreeMap::new())
 }
@@ -50,7 +50,7 @@ impl Private<'_> {
         self.dir().join("logs/refs/stash")
     }
 
-    /// Puts what is kept of the task where a worker's git looks for it.
+    /// Puts the kept references of the task where a worker's git looks for them.
     pub(crate) fn provide_kept(&self, source: &Source) -> Result<(), WorktreeError> {
         let failed = |path: PathBuf| move |source| WorktreeError::Private { path, source };
         for (name, tag) in under(source, &tags_of(self.id))? {

@@ -27,7 +27,7 @@ impl Note {
         Ok(Self { file, path, incomplete })
     }
 
-    /// Says, durably, that what is there holds nobody's work until the note is gone.
+    /// Records, durably, that the place holds no work until the note is gone.
     pub(crate) fn mark_incomplete(&mut self) -> Result<(), WorktreeError> {
         self.file
             .write_all(b"incomplete\n")
