@@ -226,14 +226,14 @@ impl Client {
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
             let request = self.request(parcel, request_id, key.as_ref())?;
-            let mut answered = self.answered((&address, request), (effect, within)).await;
+            let mut answered = self.answered(&address, request, effect, within).await;
             if self.worker().is_none()
                 && let Ok(Err(Trouble::Denied(_))) = &answered
             {
                 // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(parcel, request_id, None)?;
-                match self.answered((&members, request), (effect, within)).await {
+                match self.answered(&members, request, effect, within).await {
                     // There is no such socket, so the first error holds.
                     Ok(Err(Trouble::Absent(_))) => {}
                     other => answered = other,
@@ -284,8 +284,10 @@ impl Client {
     /// Waits for a response. Fails if none comes in time, or if the daemon is stopped or gives no sign of life.
     async fn answered(
         &self,
-        (address, request): (&Address, Request<Full<Bytes>>),
-        (effect, within): (Effect, Duration),
+        address: &Address,
+        request: Request<Full<Bytes>>,
+        effect: Effect,
+        within: Duration,
     ) -> Result<Result<Answer, Trouble>, Failure> {
         let mut exchange = Box::pin(exchange(address, request));
         let start = Instant::now();

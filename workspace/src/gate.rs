@@ -35,7 +35,8 @@ impl Gates {
     /// Passes the gates above a place, from the top down so that two never wait for each other, and shuts its own.
     pub(crate) fn pass(
         leases_dir: &Path,
-        (workspace, place): (&Path, Place),
+        workspace: &Path,
+        place: Place,
         above: &[(&Path, Place)],
         mut wait: impl FnMut() -> bool,
     ) -> Result<Self, LeaseError> {

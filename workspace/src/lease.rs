@@ -39,19 +39,20 @@ impl Lease {
         place: Place,
         holder: &LeaseHolder,
     ) -> Result<Self, LeaseError> {
-        Self::acquire_within(leases_dir, (workspace, place), holder, gate::timeout())
+        Self::acquire_within(leases_dir, workspace, place, holder, gate::timeout())
     }
 
     fn acquire_within(
         leases_dir: &Path,
-        (workspace, place): (&Path, Place),
+        workspace: &Path,
+        place: Place,
         holder: &LeaseHolder,
         wait: impl FnMut() -> bool,
     ) -> Result<Self, LeaseError> {
         let directories = workspace.ancestors().skip(1);
         let above: Vec<_> =
             directories.map(|path| Ok((path, identity(path, workspace)?))).collect::<Result<_, _>>()?;
-        let gates = Gates::pass(leases_dir, (workspace, place), &above, wait)?;
+        let gates = Gates::pass(leases_dir, workspace, place, &above, wait)?;
         if identity(workspace, workspace)? != place {
             return Err(LeaseError::Gone { workspace: workspace.to_owned() });
         }

@@ -47,7 +47,7 @@ impl Nest {
         wait: impl FnMut() -> bool,
     ) -> Result<Lease, LeaseError> {
         let place = place(path);
-        Lease::acquire_within(self.leases.path(), (path, place), holder, wait)
+        Lease::acquire_within(self.leases.path(), path, place, holder, wait)
     }
 }
 

@@ -26,7 +26,7 @@ const SHIFT: u32 = 22;
 pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, own: &str) {
     let until = Instant::now() + LIMIT;
     for (channel, room) in bridge.service.chats().rooms(&bridge.name) {
-        if let Err(error) = read_on(bridge, conversation, own, (&channel, room), until).await {
+        if let Err(error) = read_on(bridge, conversation, own, &channel, room, until).await {
             tracing::warn!(chat = %bridge.name, channel, %error, "chat_messages_missed");
         }
     }
@@ -49,7 +49,8 @@ async fn read_on(
     bridge: &Bridge,
     conversation: &mut Conversation,
     own: &str,
-    (channel, room): (&str, Chatroom),
+    channel: &str,
+    room: Chatroom,
     until: Instant,
 ) -> Result<(), Undelivered> {
     if !is_number(channel) {

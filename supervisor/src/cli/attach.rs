@@ -66,7 +66,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
             && let Some(keyboard) = hands.at_terminal()
         {
             log.wait = WAIT_SECONDS;
-            match keyboard.attach(client, (&task, run), &mut log, piece).await? {
+            match keyboard.attach(client, &task, run, &mut log, piece).await? {
                 Left::Alone => {
                     complain(&format!(
                         "Detached from the terminal. Run {run} continues; return with: supervisor attach {task}"

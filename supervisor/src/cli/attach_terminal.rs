@@ -72,7 +72,8 @@ impl Keyboard {
     pub(super) async fn attach(
         &mut self,
         client: &Client,
-        (task, run): (&TaskId, RunId),
+        task: &TaskId,
+        run: RunId,
         log: &mut Log,
         first: Logged,
     ) -> Result<Left, Failure> {

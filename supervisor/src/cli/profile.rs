@@ -228,7 +228,7 @@ pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u
             let loose =
                 draft.settings.pools.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config));
             let warnings = loose.map(|loose| loose.to_string()).collect();
-            written(client, ("Created", create.name, &text), warnings, output).await
+            written(client, "Created", create.name, &text, warnings, output).await
         }
         Subcommand::Edit { name } => edit(client, name, output).await,
         Subcommand::Export { name } => {
@@ -246,7 +246,7 @@ pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u
             if !force {
                 absent(client, &name, "replace it with --force, or choose another name with --name")?;
             }
-            written(client, ("Installed", name, &text), warnings, output).await
+            written(client, "Installed", name, &text, warnings, output).await
         }
         Subcommand::Rm { name } => {
             let is_there = files::path_of(client.root(), &name).symlink_metadata().is_ok();
@@ -265,7 +265,7 @@ pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u
                     home.dir().display()
                 )
             });
-            told(client, ("Removed", name.clone(), path), kept.collect(), output).await
+            told(client, "Removed", name.clone(), path, kept.collect(), output).await
         }
     }
 }
@@ -296,7 +296,7 @@ async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
     }
     let after = editor::edited(before, ".md").await?;
     let kept = after.clone();
-    written(client, ("Changed", name.clone(), &after), Vec::new(), output).await.map_err(|failure| {
+    written(client, "Changed", name.clone(), &after, Vec::new(), output).await.map_err(|failure| {
         let Some(draft) = editor::keep_draft(name.as_str(), ".md", &kept) else { return failure };
         let shown = draft.display();
         failure.hint(format!("your text is in {shown}: correct it, then `supervisor profile install {shown} --name {name} --force`"))
@@ -348,7 +348,9 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
 /// Writes a profile and tells it.
 async fn written(
     client: &Client,
-    (done, name, text): (&str, Profile, &str),
+    done: &str,
+    name: Profile,
+    text: &str,
     mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {
@@ -373,13 +375,15 @@ async fn written(
         warnings.push(format!("the tasks of the lane `{name}` have this profile from now on"));
     }
     let path = files::write(client.root(), &name, text)?;
-    told(client, (done, name, path), warnings, output).await
+    told(client, done, name, path, warnings, output).await
 }
 
 /// Has the daemon read the profiles again, and says what has changed and what keeps it from working.
 async fn told(
     client: &Client,
-    (done, name, path): (&str, Profile, PathBuf),
+    done: &str,
+    name: Profile,
+    path: PathBuf,
     mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {

@@ -109,7 +109,7 @@ impl Port {
         };
         let stop = self.doorway.stop.child_token();
         let pages = desk::router(Desk::new(&self.doorway));
-        attend_browsers(&self.doorway, pages, listener, (rooms.handle(), stop.clone())).map_err(failed)?;
+        attend_browsers(&self.doorway, pages, listener, rooms.handle(), stop.clone()).map_err(failed)?;
         tracing::info!(at = %config.listen, "dashboard_served");
         self.open = Some(Open { at: config.listen, stop });
         Ok(config.base())

@@ -104,7 +104,8 @@ impl KeptHome {
 /// worker's tenant. A login kept for a lane serves all its profiles.
 pub(crate) fn for_run(
     root: &Root,
-    (assignee, lane): (&Profile, &Profile),
+    assignee: &Profile,
+    lane: &Profile,
     tenant: Option<&Tenant>,
     files: &BTreeSet<PathBuf>,
 ) -> Result<BTreeMap<PathBuf, KeptFile>, Failure> {
@@ -215,7 +216,7 @@ mod tests {
         let own = KeptHome::of(&root, &ann, Some(&tenant));
         own.write(Path::new(".x/auth.json"), b"of ann").unwrap();
         let get = |who: &Profile, tenant| {
-            let found = for_run(&root, (who, &"agent".parse().unwrap()), tenant, &files()).unwrap();
+            let found = for_run(&root, who, &"agent".parse().unwrap(), tenant, &files()).unwrap();
             found.into_values().map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(get(&ann, Some(&tenant)), ["of ann"]);
@@ -240,7 +241,7 @@ mod tests {
             let file = std::fs::File::open(home.dir().join(auth)).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
         };
-        let get = || for_run(&root, (&ann, &lane), None, &files()).unwrap()[auth].bytes.clone();
+        let get = || for_run(&root, &ann, &lane, None, &files()).unwrap()[auth].bytes.clone();
         put(&lane, "of the lane", 100);
         assert_eq!(get(), b"of the lane");
         put(&ann, "her own", 50);

@@ -14,12 +14,12 @@ pub(crate) fn require(root: &Root) -> Result<(), Failure> {
     let own = nix::unistd::geteuid().as_raw();
     root.closed().iter().try_for_each(|dir| {
         let Ok(meta) = std::fs::metadata(dir) else { return Ok(()) };
-        trusted(dir, (meta.uid(), meta.mode()), own)
+        trusted(dir, meta.uid(), meta.mode(), own)
     })
 }
 
 /// Refuses a directory that is not trusted. Directories of root are trusted by every user.
-fn trusted(dir: &Path, (owner, mode): (u32, u32), own: u32) -> Result<(), Failure> {
+fn trusted(dir: &Path, owner: u32, mode: u32, own: u32) -> Result<(), Failure> {
     let shown = dir.display();
     if owner != own && owner != 0 {
         return Err(Failure::new(
@@ -51,12 +51,12 @@ mod tests {
     fn a_directory_of_another_user_or_one_that_all_may_write_to_is_refused_with_the_way_out() {
         let dir = Path::new("/srv/x");
         for (owner, mode, own) in [(0, 0o755, 0), (7, 0o711, 7), (0, 0o775, 7), (7, 0o770, 7)] {
-            trusted(dir, (owner, mode), own).unwrap();
+            trusted(dir, owner, mode, own).unwrap();
         }
         for (owner, mode, own, way) in
             [(7, 0o755, 0, "chown 0 /srv/x"), (8, 0o700, 7, "chown 7"), (0, 0o1777, 0, "chmod o-w /srv/x")]
         {
-            let failure = trusted(dir, (owner, mode), own).unwrap_err();
+            let failure = trusted(dir, owner, mode, own).unwrap_err();
             assert_eq!(failure.code, Code::NotPermitted);
             assert!(failure.hint.unwrap().contains(way), "{}", failure.message);
         }

@@ -122,7 +122,7 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
 async fn carry(service: Arc<Service>, calls: Calls, (board, crowd): (BoardName, Crowd)) -> Delivered {
     let (channel, name) = (crowd.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
-    let carried = tokio::spawn(async move { carry_on((&service, &calls), &name, crowd).await });
+    let carried = tokio::spawn(async move { carry_on(&service, &calls, &name, crowd).await });
     let panicked = |_| Err(Failure::failed("the delivery panicked"));
     let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
     let (pause, is_unwritten) = match outcome {
@@ -136,7 +136,8 @@ async fn carry(service: Arc<Service>, calls: Calls, (board, crowd): (BoardName, 
 }
 
 async fn carry_on(
-    (service, calls): (&Arc<Service>, &Calls),
+    service: &Arc<Service>,
+    calls: &Calls,
     name: &BoardName,
     crowd: Crowd,
 ) -> Result<Option<Duration>, Failure> {
@@ -229,7 +230,8 @@ fn jittered(pause: Duration) -> Duration {
 
 /// Sends a test message over a channel, and returns the result of each step.
 pub(crate) async fn test(
-    (service, calls): (&Arc<Service>, &Calls),
+    service: &Arc<Service>,
+    calls: &Calls,
     name: &str,
     board: BoardName,
 ) -> Result<Tested, Failure> {

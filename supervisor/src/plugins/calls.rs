@@ -142,7 +142,7 @@ impl Calls {
     ) -> Result<Reply, Failure> {
         let policy = policy(service, plugin)?;
         let identity = self.settle(service, plugin).await?;
-        let ended = run(service, plugin, (&policy, identity), asked, place).await?;
+        let ended = run(service, plugin, &policy, identity, asked, place).await?;
         if let Some(why) = ended.failure() {
             return Err(Failure::failed(why));
         }
@@ -175,7 +175,8 @@ pub(super) fn policy(service: &Service, plugin: &Plugin) -> Result<Policy, Failu
 async fn run(
     service: &Arc<Service>,
     plugin: &Plugin,
-    (policy, identity): (&Policy, Option<Identity>),
+    policy: &Policy,
+    identity: Option<Identity>,
     asked: &Value,
     place: &Path,
 ) -> Result<Ended, Failure> {

@@ -56,14 +56,15 @@ pub(crate) async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) ->
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut trail = Trail::default();
     // The steps record any failure.
-    let _: Option<()> = steps(service, (dir, &name), ground, &mut trail).await;
+    let _: Option<()> = steps(service, dir, &name, ground, &mut trail).await;
     let ok = trail.0.iter().all(|step| step.ok);
     Checked { plugin: name, ok, steps: trail.0 }
 }
 
 async fn steps(
     service: &Arc<Service>,
-    (dir, name): (&Path, &str),
+    dir: &Path,
+    name: &str,
     ground: Ground,
     trail: &mut Trail,
 ) -> Option<()> {
@@ -117,24 +118,24 @@ async fn tried(service: &Arc<Service>, plugin: &Plugin, base: &Path, trail: &mut
     let calls = Calls::default();
     for kind in plugin.manifest.kinds() {
         let asked = protocol::event(&plugin.name, &BoardName::default(), &made_up(&kind));
-        call(service, &calls, &plugin, (&format!("event {kind}"), asked, base), trail).await?;
+        call(service, &calls, &plugin, &format!("event {kind}"), asked, base, trail).await?;
     }
     let (board, caller) = (BoardName::default(), Actor::person("check"));
     for verb in &plugin.manifest.verbs {
         let asked = asked::call(&plugin, &board, &caller, Asking::Verb(&verb.name, &[]));
-        call(service, &calls, &plugin, (&format!("verb {}", verb.name), asked, base), trail).await?;
+        call(service, &calls, &plugin, &format!("verb {}", verb.name), asked, base, trail).await?;
     }
     for tool in &plugin.manifest.tools {
         let asked = asked::call(&plugin, &board, &caller, Asking::Tool(&tool.name, &Map::new()));
-        call(service, &calls, &plugin, (&format!("tool {}", tool.name), asked, base), trail).await?;
+        call(service, &calls, &plugin, &format!("tool {}", tool.name), asked, base, trail).await?;
     }
     for section in plugin.manifest.prompt.iter().filter(|section| section.text.is_none()) {
         let asked = prompt::made_up(&plugin, section, &board);
-        call(service, &calls, &plugin, (&format!("prompt {}", section.name), asked, base), trail).await?;
+        call(service, &calls, &plugin, &format!("prompt {}", section.name), asked, base, trail).await?;
     }
     for sink in &plugin.manifest.sinks {
         let asked = sink::call(&plugin.name, &sink.name, &sink::made_up());
-        call(service, &calls, &plugin, (&format!("sink {}", sink.name), asked, base), trail).await?;
+        call(service, &calls, &plugin, &format!("sink {}", sink.name), asked, base, trail).await?;
     }
     Some(())
 }
@@ -151,7 +152,9 @@ async fn call(
     service: &Arc<Service>,
     calls: &Calls,
     plugin: &Plugin,
-    (step, mut asked, base): (&str, Value, &Path),
+    step: &str,
+    mut asked: Value,
+    base: &Path,
     trail: &mut Trail,
 ) -> Option<()> {
     asked["check"] = true.into();

@@ -144,7 +144,7 @@ async fn look(
                 }
                 // The cursor is stored only with an event; `seen` saves reading other events again.
                 let seen = seen.get(&line).copied().unwrap_or_default();
-                match next_event(&board, plugin, (cursor.event, seen)) {
+                match next_event(&board, plugin, cursor.event, seen) {
                     Ok(Ok(event)) => {
                         found.due.push(Due {
                             board: Arc::clone(&board),
@@ -178,7 +178,8 @@ impl Found {
 fn next_event(
     board: &BoardHandle,
     plugin: &Plugin,
-    (done, seen): (EventId, EventId),
+    done: EventId,
+    seen: EventId,
 ) -> Result<Result<Event, EventId>, kernel::Error> {
     let kinds: Vec<String> = plugin.manifest.kinds().into_iter().collect();
     board.readers().with(|view| {
@@ -206,7 +207,7 @@ fn next_event(
 /// Gives an event to a plugin, and records the result.
 async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Failure> {
     let Due { board, plugin, cursor, event } = due;
-    let outcome = handle(service, calls, (&board, &plugin), &event).await;
+    let outcome = handle(service, calls, &board, &plugin, &event).await;
     failpoint::pass("after-plugin");
     let (name, id) = (plugin.name.clone(), event.id);
     let Err(failure) = outcome else {
@@ -228,7 +229,8 @@ async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Fai
 async fn handle(
     service: &Arc<Service>,
     calls: &Calls,
-    (board, plugin): (&BoardHandle, &Plugin),
+    board: &BoardHandle,
+    plugin: &Plugin,
     event: &Event,
 ) -> Result<(), Failure> {
     let asked = protocol::event(&plugin.name, board.name(), event);

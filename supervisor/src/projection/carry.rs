@@ -180,7 +180,7 @@ impl<'a> Carrier<'a> {
     async fn end(&mut self, ending: ProjectedEnd, stage: Stage) {
         let (what, told) = match ending {
             ProjectedEnd::Completed { result, summary, metadata, event } => {
-                let request = self.handoff((result, summary), metadata.as_deref(), event.as_deref());
+                let request = self.handoff(result, summary, metadata.as_deref(), event.as_deref());
                 ("kanban_complete", self.call::<Complete>(request).await.map(drop))
             }
             ProjectedEnd::Blocked { reason, kind } => {
@@ -202,7 +202,8 @@ impl<'a> Carrier<'a> {
     /// Builds the handoff: created tasks by this board's ids, and files of the workspace.
     fn handoff(
         &self,
-        (result, summary): (Option<String>, Option<String>),
+        result: Option<String>,
+        summary: Option<String>,
         metadata: Option<&str>,
         event: Option<&str>,
     ) -> Value {

@@ -29,7 +29,7 @@ pub(crate) struct One {
 impl One {
     /// The row of a task of which a verb was asked alone.
     pub(crate) fn of(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
-        row((id, done.map(|status| (status, None))))
+        row(id, done.map(|status| (status, None)))
     }
 
     pub(crate) fn show(&self, verb: &str, screen: &mut Screen) {
@@ -122,10 +122,10 @@ fn attempts(
 }
 
 fn tried((id, attempt): (TaskId, Attempt)) -> One {
-    row((id, attempt.map_err(Failure::from)))
+    row(id, attempt.map_err(Failure::from))
 }
 
-fn row((id, attempt): (TaskId, Result<(kernel::Status, Option<String>), Failure>)) -> One {
+fn row(id: TaskId, attempt: Result<(kernel::Status, Option<String>), Failure>) -> One {
     match attempt {
         Ok((status, note)) => {
             One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }

@@ -64,7 +64,7 @@ pub(crate) struct HoldMatching {
 impl HoldMatching {
     /// The tasks, of the tenant that is named.
     pub(super) fn of(&self, on: &On) -> Matching {
-        self.common.of(on.tenant.as_ref(), (self.dry_run, self.yes))
+        self.common.of(on.tenant.as_ref(), self.dry_run, self.yes)
     }
 }
 

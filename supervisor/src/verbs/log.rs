@@ -181,7 +181,7 @@ impl Log {
         let (log, at) = (self.clone(), path.clone());
         let format = stdout.filter(|format| self.readable && format.is_of_events());
         // A disk may be slow, and others are served meanwhile.
-        let read = move || log.piece(&at, (ended, cap), format).map(|piece| (piece.text(format), piece));
+        let read = move || log.piece(&at, ended, cap, format).map(|piece| (piece.text(format), piece));
         let (text, piece) = blocking("the log was not read", read).await??;
         Ok(Logged {
             run_id: Some(run.id),
@@ -202,12 +202,7 @@ impl Log {
 
     /// Returns the present part of the file, which never exceeds `cap`. It ends between two characters, and with a format between
     /// two lines, unless nothing more comes.
-    fn piece(
-        &self,
-        path: &Path,
-        (ended, cap): (bool, u64),
-        format: Option<Format>,
-    ) -> Result<Piece, Failure> {
+    fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<Piece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
             Ok(file) => file,
@@ -357,8 +352,8 @@ mod tests {
         let path = dir.path().join("log");
         std::fs::write(&path, &text[..4]).unwrap();
         let log = Log::default();
-        assert_eq!(log.piece(&path, (false, CAP), None).unwrap().bytes, text[..3]);
-        assert_eq!(log.piece(&path, (true, CAP), None).unwrap().bytes, text[..4]);
+        assert_eq!(log.piece(&path, false, CAP, None).unwrap().bytes, text[..3]);
+        assert_eq!(log.piece(&path, true, CAP, None).unwrap().bytes, text[..4]);
     }
 
     #[test]
@@ -374,7 +369,7 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let format: Format = serde_json::from_str("\"codex-jsonl\"").unwrap();
         let read = |log: &Log, ended| {
-            let piece = log.piece(&path, (ended, CAP), Some(format)).unwrap();
+            let piece = log.piece(&path, ended, CAP, Some(format)).unwrap();
             (
                 piece.text(Some(format)),
                 usize::try_from(piece.start).unwrap(),

@@ -67,14 +67,14 @@ impl Common {
     }
 
     /// The same for the tasks of a tenant, with what to do with the answer. Where nothing else is said of them, the tenant is no filter.
-    pub(super) fn of(&self, tenant: Option<&Tenant>, (dry_run, yes): (bool, bool)) -> Matching {
-        Matching::new(self.clone(), tenant.filter(|_| self.is_said()).cloned(), (dry_run, yes))
+    pub(super) fn of(&self, tenant: Option<&Tenant>, dry_run: bool, yes: bool) -> Matching {
+        Matching::new(self.clone(), tenant.filter(|_| self.is_said()).cloned(), dry_run, yes)
     }
 }
 
 impl Matching {
     /// Filter of tasks, and the use of the answer.
-    pub(super) fn new(common: Common, tenant: Option<Tenant>, (dry_run, yes): (bool, bool)) -> Self {
+    pub(super) fn new(common: Common, tenant: Option<Tenant>, dry_run: bool, yes: bool) -> Self {
         Matching { common, tenant, held: false, dry_run, yes }
     }
 

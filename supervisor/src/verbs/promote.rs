@@ -72,7 +72,7 @@ impl OnTasks for Promote {
         let PromoteMatching { common, tenant, yes } = &self.matching;
         // Of tasks by their ids, the verb itself tells what it would do.
         let dry_run = self.dry_run && self.task_id.is_none();
-        Matching::new(common.clone(), tenant.clone(), (dry_run, *yes))
+        Matching::new(common.clone(), tenant.clone(), dry_run, *yes)
     }
 
     fn about(&self, tasks: Vec<TaskId>) -> Self {

@@ -51,16 +51,16 @@ fn statuses() -> impl TypedValueParser<Value = Status> {
 
 /// Reads the file of a text of a task, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    read_text_of(path, ("a task", "put the text into a file in the workspace and name that file in the body"))
+    read_text_of(path, "a task", "put the text into a file in the workspace and name that file in the body")
 }
 
 /// Reads the file of a profile, or standard input for `-`.
 pub(crate) fn read_profile(path: &Path) -> Result<String, Failure> {
-    read_text_of(path, ("a profile", "name a Markdown file with front matter and a prompt of up to 48 KiB"))
+    read_text_of(path, "a profile", "name a Markdown file with front matter and a prompt of up to 48 KiB")
 }
 
 /// Reads a text file, or standard input for `-`. A longer one is refused as too large for what it is to be, with what to do.
-fn read_text_of(path: &Path, (what, put_right): (&str, &str)) -> Result<String, Failure> {
+fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Failure> {
     let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
     let mut bytes = Vec::new();
     if path == Path::new("-") {

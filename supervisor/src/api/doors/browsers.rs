@@ -25,7 +25,8 @@ pub(crate) fn attend_browsers(
     shared: &Doorway,
     pages: Router,
     listener: StdTcpListener,
-    (rooms, stop): (&Handle, CancellationToken),
+    rooms: &Handle,
+    stop: CancellationToken,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let _entered = rooms.enter();

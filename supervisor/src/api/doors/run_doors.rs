@@ -114,7 +114,8 @@ impl RunDoors {
     /// Opens the listener of a run for a worker of this user. Returns the path of the socket. Blocking.
     pub(crate) fn open(
         &self,
-        (board, run): (BoardId, RunId),
+        board: BoardId,
+        run: RunId,
         identity: Option<Identity>,
     ) -> Result<PathBuf, Failure> {
         let socket = self.root.run_door(board, run);
@@ -131,7 +132,7 @@ impl RunDoors {
 
     /// Reopens the listener of a run that an earlier daemon started: its own, or the common one if it has none.
     /// Blocking.
-    pub(crate) fn reopen(&self, (board, run): (BoardId, RunId)) -> Result<(), Failure> {
+    pub(crate) fn reopen(&self, board: BoardId, run: RunId) -> Result<(), Failure> {
         let socket = self.root.run_door(board, run);
         let mut stands = self.stands();
         if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {

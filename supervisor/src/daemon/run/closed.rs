@@ -14,7 +14,8 @@ use crate::paths::Root;
 /// Returns the places that stay closed to a run: the supervisor's and other users' on this host, without the run's own,
 /// and the directories of other tasks, `tasks`.
 pub(in crate::daemon) fn of_run(
-    (root, config): (&Root, &WorkerConfig),
+    root: &Root,
+    config: &WorkerConfig,
     spec: &WorkspaceSpec,
     own: Vec<PathBuf>,
     tasks: &[WorkspaceSpec],
@@ -148,7 +149,7 @@ mod tests {
             WorkspaceSpec::Worktree { repository: None },
         ];
         let config = WorkerConfig { uid_ledger: "/no/such/ledger".into(), ..WorkerConfig::default() };
-        let closed = of_run((&root, &config), &own, vec![], &tasks).unwrap();
+        let closed = of_run(&root, &config, &own, vec![], &tasks).unwrap();
         assert_eq!(closed.tasks, [Path::new("/opt/b")]);
         assert!(closed.places.contains(&PathBuf::from("/srv/sv")));
     }

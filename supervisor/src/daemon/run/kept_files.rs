@@ -86,7 +86,7 @@ impl Keeping {
     /// Returns the files that are kept now.
     fn kept(&self, root: &Root) -> Result<BTreeMap<PathBuf, kept::KeptFile>, Failure> {
         let files = self.files.keys().cloned().collect();
-        kept::for_run(root, (&self.assignee, &self.lane), self.tenant.as_ref(), &files)
+        kept::for_run(root, &self.assignee, &self.lane, self.tenant.as_ref(), &files)
     }
 
     /// Returns the real directory of a file, and its path within.

@@ -36,7 +36,7 @@ pub(super) async fn deliver(
     }
     let mut done = Done::default();
     loop {
-        match pass_on(board, run, (dir, watched), &mut done).await {
+        match pass_on(board, run, dir, watched, &mut done).await {
             Ok(()) => bell.rung().await,
             Err(error) => {
                 tracing::warn!(task = %key, %run, %error, "messages_not_passed_on");
@@ -58,7 +58,8 @@ struct Done {
 async fn pass_on(
     board: &BoardHandle,
     run: RunId,
-    (dir, watched): (&RunDir, &Watched),
+    dir: &RunDir,
+    watched: &Watched,
     done: &mut Done,
 ) -> Result<(), Failure> {
     let (readers, place, posted) = (board.readers().clone(), dir.clone(), done.posted);

@@ -70,7 +70,7 @@ impl Host {
         if let Some(port) = self.port {
             return Ok(BoardAccess::Port(port));
         }
-        let opened = self.doors.open((order.board_id, order.run.id), identity);
+        let opened = self.doors.open(order.board_id, order.run.id, identity);
         let refused = |e| LaunchError::refusal(Stage::MakeSocket, Environment::Root, e);
         opened.map(BoardAccess::Socket).map_err(refused)
     }

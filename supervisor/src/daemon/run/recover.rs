@@ -61,7 +61,7 @@ pub(in crate::daemon) fn recover(
         reopen_proxy(context, board, run, task.as_ref());
         if context.host.port.is_none()
             && run.purpose != Purpose::Check
-            && let Err(error) = context.host.doors.reopen((board.id(), run.id))
+            && let Err(error) = context.host.doors.reopen(board.id(), run.id)
         {
             // Its worker cannot reach the board until the next daemon. The worker goes on, and its end is noticed.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");

@@ -128,7 +128,7 @@ pub(super) fn fork(
     make_dir(&begun, 0o700).map_err(refused)?;
     let before = from.run.workspace_path.as_deref().map(Path::new);
     let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));
-    let left_out = match copy(&source, &begun, (identity, moved.as_ref()), Bounds::FORK) {
+    let left_out = match copy(&source, &begun, identity, moved.as_ref(), Bounds::FORK) {
         Ok(left_out) => left_out,
         Err(error) => {
             std::fs::remove_dir_all(&begun).ok();

@@ -94,7 +94,8 @@ impl Moved {
 pub(super) fn copy(
     from: &Path,
     to: &Path,
-    (identity, moved): (Option<Identity>, Option<&Moved>),
+    identity: Option<Identity>,
+    moved: Option<&Moved>,
     bounds: Bounds,
 ) -> Result<LeftOut, CopyError> {
     let open = |path: &Path| rustix::fs::open(path, DIRECTORY, Mode::empty()).map_err(io::Error::from);
@@ -171,7 +172,7 @@ impl Copy<'_> {
                     self.directory(inner.as_fd(), made.as_fd(), &path, depth + 1)?;
                     self.give(made.as_fd())?;
                 }
-                FileType::RegularFile => self.file(source.as_fd(), target, (name, &named), &path)?,
+                FileType::RegularFile => self.file(source.as_fd(), target, name, &named, &path)?,
                 // Links, sockets and pipes hold no session.
                 FileType::Symlink
                 | FileType::Fifo
@@ -188,7 +189,8 @@ impl Copy<'_> {
         &mut self,
         source: BorrowedFd<'_>,
         target: BorrowedFd<'_>,
-        (name, named): (&OsStr, &OsStr),
+        name: &OsStr,
+        named: &OsStr,
         path: &Path,
     ) -> Result<(), CopyError> {
         // The file may have been replaced since: `NONBLOCK` keeps the open of a pipe from blocking.
@@ -300,7 +302,7 @@ mod tests {
     }
 
     fn copied(from: &Path, to: &Path) -> Result<LeftOut, CopyError> {
-        copy(from, to, (None, None), Bounds::FORK)
+        copy(from, to, None, None, Bounds::FORK)
     }
 
     #[test]
@@ -314,7 +316,7 @@ mod tests {
         symlink(place.path(), from.join("dir")).unwrap();
         nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let moved = Moved::of(Path::new("projects"), Path::new("/srv/a.b"), Path::new("/srv/c d"));
-        let left_out = copy(&from, &to, (None, Some(&moved)), Bounds::FORK).unwrap();
+        let left_out = copy(&from, &to, None, Some(&moved), Bounds::FORK).unwrap();
         assert_eq!(left_out, LeftOut::default());
         assert_eq!(fs::read_to_string(to.join("projects/-srv-c-d/s.jsonl")).unwrap(), "said");
         let names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -363,7 +365,7 @@ mod tests {
                 fs::write(from.join("projects").join(name).join("s.jsonl"), name).unwrap();
             }
             let moved = Moved::of(Path::new("projects"), Path::new("/a"), &Path::new("/").join(&first[1..]));
-            let left_out = copy(&from, &to, (None, Some(&moved)), Bounds::FORK).unwrap();
+            let left_out = copy(&from, &to, None, Some(&moved), Bounds::FORK).unwrap();
             assert_eq!(left_out.first, Some(Path::new("projects").join(first)));
             assert_eq!(fs::read_to_string(to.join("projects").join(first).join("s.jsonl")).unwrap(), "-a");
         }
@@ -378,7 +380,7 @@ mod tests {
         let refused = |bounds: Bounds| {
             fs::remove_dir_all(&to).unwrap();
             fs::create_dir(&to).unwrap();
-            copy(&from, &to, (None, None), bounds).unwrap_err().to_string()
+            copy(&from, &to, None, None, bounds).unwrap_err().to_string()
         };
         assert!(refused(Bounds { bytes: 5999, ..Bounds::FORK }).contains("1 GiB"));
         assert!(refused(Bounds { entries: 1, ..Bounds::FORK }).contains("20000 files"));
@@ -386,7 +388,7 @@ mod tests {
         assert!(short.contains("half of what is free"), "{short}");
         fs::remove_dir_all(&to).unwrap();
         fs::create_dir(&to).unwrap();
-        copy(&from, &to, (None, None), Bounds { bytes: 6000, entries: 2, ..Bounds::FORK }).unwrap();
+        copy(&from, &to, None, None, Bounds { bytes: 6000, entries: 2, ..Bounds::FORK }).unwrap();
     }
 
     #[test]

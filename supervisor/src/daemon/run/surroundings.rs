@@ -26,7 +26,7 @@ pub(super) fn closed_places(
     if *spec == WorkspaceSpec::Scratch {
         own.push(prepared.path.clone());
     }
-    closed::of_run((&host.root, &order.config.worker), spec, own, &order.workplaces)
+    closed::of_run(&host.root, &order.config.worker, spec, own, &order.workplaces)
 }
 
 /// Returns the places and identities of a run.

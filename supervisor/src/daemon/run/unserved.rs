@@ -31,7 +31,7 @@ pub(in crate::daemon) async fn end_all(context: &Arc<Context>, reason: StopReaso
             entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
         for path in entries.map(|entry| entry.path()) {
             let (context, board) = (Arc::clone(context), board.clone());
-            ends.spawn(async move { (end(&context, board, path.clone(), (reason, grace)).await, path) });
+            ends.spawn(async move { (end(&context, board, path.clone(), reason, grace).await, path) });
         }
     }
     let mut left = Vec::new();
@@ -52,7 +52,8 @@ async fn end(
     context: &Context,
     board: BoardName,
     path: PathBuf,
-    (reason, grace): (StopReason, Duration),
+    reason: StopReason,
+    grace: Duration,
 ) -> Result<(), String> {
     let dir = match RunDir::open(&path) {
         Ok(dir) => dir,

@@ -78,8 +78,10 @@ impl HostBreaker {
     /// Counts a death on a board. Returns true if the deaths within the window suffice to open it.
     fn counts(
         &mut self,
-        (at, board): (Timestamp, &BoardName),
-        (most, window): (usize, Duration),
+        at: Timestamp,
+        board: &BoardName,
+        most: usize,
+        window: Duration,
         now: Timestamp,
     ) -> bool {
         self.recent.push(at);
@@ -94,7 +96,7 @@ impl HostBreaker {
 impl HostBreakers {
     /// Returns the tenants with an immediate death within a window in which no run of any tenant has lived, with the
     /// board of each. Empty if the deaths are too few, or of fewer than [`SEVERAL`] tenants.
-    fn common(&self, (most, window): (usize, Duration), at: Timestamp) -> Vec<(Option<Tenant>, BoardName)> {
+    fn common(&self, most: usize, window: Duration, at: Timestamp) -> Vec<(Option<Tenant>, BoardName)> {
         let is_in_it =
             |death: Timestamp| after(death, window) > at && self.lived.is_none_or(|lived| lived < death);
         let share = most.div_ceil(SEVERAL);
@@ -157,7 +159,8 @@ impl HostBreakers {
         &mut self,
         board: &BoardName,
         on: &HoldOn,
-        (why, until): (&str, Timestamp),
+        why: &str,
+        until: Timestamp,
         now: Timestamp,
     ) {
         let Some(Within::Tenant(tenant)) = on.whose_starts() else { return };
@@ -250,10 +253,10 @@ impl Backoff {
             }
             return false;
         }
-        if breaker.counts((died.at, &key.board), (most, window), now) {
+        if breaker.counts(died.at, &key.board, most, window, now) {
             self.open_host(died.tenant.as_ref(), why, (0, key.board.clone(), false), (died.at, now));
         }
-        for (tenant, board) in self.host.common((most, window), died.at) {
+        for (tenant, board) in self.host.common(most, window, died.at) {
             let why = format!(
                 "{most} runs in a row, of several tenants, failed within {} s of their start, in {} s or less",
                 within.0, within.1

@@ -55,7 +55,7 @@ impl Backoff {
         for hold in breakers() {
             let until = hold.until.unwrap_or(hold.created_at);
             match (hold.scope, Environment::named(&hold.name)) {
-                (HoldScope::Host, _) => self.host.learn(board, &hold.on(), (&hold.reason, until), now),
+                (HoldScope::Host, _) => self.host.learn(board, &hold.on(), &hold.reason, until, now),
                 (HoldScope::Environment, Some(environment)) => {
                     let breaker = self.broken.entry(environment).or_insert_with(|| Breaker {
                         wait: Wait::taken_over(hold.reason.clone(), OPEN, until, now),
