@@ -304,14 +304,14 @@ impl Files {
             }
         }
         for path in &around.write {
-            granted.add(Opened::real(path)?, Vec::new(), Access::Write);
+            granted.add((Opened::real(path)?, Vec::new()), Access::Write);
         }
         if let BoardAccess::Socket(path) = &around.board {
             let parent = path.parent().unwrap_or(path);
             granted.add(Opened::followed(parent, &bases.writable)?, Access::Socket);
         }
         if self.proc == Proc::Host {
-            granted.add(Opened::real(Path::new("/proc"))?.directory()?, Vec::new(), Access::Read);
+            granted.add((Opened::real(Path::new("/proc"))?.directory()?, Vec::new()), Access::Read);
         }
         Ok(granted)
     }
@@ -364,7 +364,7 @@ fn open_device(path: &Path) -> Result<Option<(Opened, Access)>, PathError> {
 }
 
 impl Granted {
-    fn add(&mut self, opened: Opened, links: Vec<Link>, access: Access) {
+    fn add(&mut self, (opened, links): (Opened, Vec<Link>), access: Access) {
         self.paths.push((opened, access));
         for link in links {
             if !self.links.contains(&link) {

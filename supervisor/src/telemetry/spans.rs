@@ -16,7 +16,7 @@ const ERROR: u32 = 2;
 struct Names(String);
 
 impl Names {
-    fn of(board: &BoardName, id: BoardId, run: &Run, marks: Marks, recorded_at: Timestamp) -> Self {
+    fn of(board: BoardId, run: &Run) -> Self {
         Names(format!("{board}/{}", run.id))
     }
 
@@ -51,7 +51,7 @@ pub(super) fn of(
     ];
     for (step, from, to) in steps {
         if let (Some(from), Some(to)) = (from, to) {
-            let mut span = span(&names, step, from, to);
+            let mut span = span(&names, step, (from, to));
             span["parentSpanId"] = names.span("run").into();
             spans.push(span);
         }
@@ -88,7 +88,7 @@ fn whole(names: &Names, board: &BoardName, run: &Run, during: (Timestamp, Timest
     span
 }
 
-fn span(names: &Names, step: &str, from: Timestamp, to: Timestamp) -> Value {
+fn span(names: &Names, step: &str, (from, to): (Timestamp, Timestamp)) -> Value {
     json!({
         "traceId": names.trace(),
         "spanId": names.span(step),
@@ -121,7 +121,7 @@ mod tests {
     fn a_message_is_as_the_protocol_has_it() {
         let names = Names("board/7".to_owned());
         let at = Timestamp::from_micros;
-        let made = span(&names, "work", at(5), at(3));
+        let made = span(&names, "work", (at(5), at(3)));
         assert_eq!((&made["startTimeUnixNano"], &made["endTimeUnixNano"]), (&"5000".into(), &"5000".into()));
         assert_eq!(made["spanId"].as_str().map(str::len), Some(16));
         assert_ne!(names.span("work"), names.span("end"));
