@@ -100,6 +100,38 @@ fn a_dry_run_beside_a_daemon_counts_what_runs() {
 }
 
 #[test]
+fn a_tenant_that_fills_every_slot_it_may_leaves_one_to_those_that_come_later() {
+    let fleet = Fleet::offline();
+    fleet.configure("[limits]\nmax_running = 3\n");
+    let running = |tasks: &[String]| tasks.iter().filter(|task| fleet.status_of(task) == "running").count();
+    let bare: Vec<String> = (0..3).map(|n| fleet.create(&format!("bare {n}"), WAITS, &[])).collect();
+    fleet.start();
+    fleet.eventually("tasks without a tenant have all slots", || (running(&bare) == 3).then_some(()));
+    let acme = ["--tenant", "acme", "--priority", "9"];
+    let greedy: Vec<String> =
+        (0..4).map(|n| fleet.create(&format!("greedy {n}"), "exec sleep 600", &acme)).collect();
+    let more = fleet.create("bare again", WAITS, &[]);
+    for task in &bare {
+        fleet.cli(["kill", task]).ok();
+    }
+    fleet.eventually("each has its part", || {
+        (running(&greedy) == 2 && fleet.status_of(&more) == "running").then_some(())
+    });
+
+    fleet.cli(["kill", &more]).ok();
+    let waits = greedy.iter().find(|task| fleet.status_of(task) == "ready").unwrap();
+    fleet.eventually("it waits for the reserve", || {
+        why(&fleet, waits).contains("limits.reserve").then_some(())
+    });
+    assert_eq!(fleet.json(["status", "--tenant", "acme"])["daemon"]["slots"], 2);
+    let other = fleet.create("of another tenant", "true", &["--tenant", "globex"]);
+
+    fleet.wait_for(&other, "done");
+    assert_eq!(running(&greedy), 2);
+    fleet.stop(&["--kill"]);
+}
+
+#[test]
 fn the_status_of_a_tenant_tells_of_nothing_else() {
     let fleet = Fleet::offline();
     fleet.configure("[limits]\nmax_running = 4\ntenants.acme = 2\n");

@@ -21,6 +21,11 @@ impl View<'_> {
         self.tx.has_tenant(tenant)
     }
 
+    /// True if any task of the board belongs to a tenant, or did.
+    pub fn has_tenants(&self) -> Result<bool, Error> {
+        self.tx.has_tenants()
+    }
+
     /// Returns the data and the use of a tenant. Reads all its runs.
     pub fn tenant_use(&self, tenant: &Tenant) -> Result<TenantUse, Error> {
         let (mut total, mut days) = (RunsUse::default(), BTreeMap::<String, RunsUse>::new());

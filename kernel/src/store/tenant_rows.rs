@@ -68,6 +68,12 @@ impl Tx<'_> {
         self.conn.value("look for the tenant", sql, [StoredTenant(Some(tenant))])
     }
 
+    /// True if any task of the board belongs to a tenant, or did: the counts of a tenant outlast its tasks.
+    pub(crate) fn has_tenants(&self) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant > '')";
+        self.conn.value("look for tenants", sql, [])
+    }
+
     /// Calls `each` for each of a tenant's rows of a table, in the order of its key. Returns false for a table without
     /// tenant rows.
     pub(crate) fn each_row_of(

@@ -19,6 +19,8 @@ pub(crate) type Pools = BTreeMap<Pool, usize>;
 pub(crate) struct Limits {
     /// All workers of this daemon. Default: four per CPU, at least 4 and at most 32.
     pub(crate) max_running: Option<usize>,
+    /// Slots that one tenant leaves to the others. Default: 1.
+    pub(crate) reserve: Option<usize>,
     /// Workers of each tenant.
     pub(crate) per_tenant: Option<usize>,
     /// Workers of each profile.
@@ -37,6 +39,11 @@ impl Limits {
     /// Returns the cap on workers of a tenant, if any.
     pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Option<usize> {
         self.tenants.get(tenant).copied().or(self.per_tenant)
+    }
+
+    /// Returns the number of slots that one tenant may take of `slots`: all but the reserve, and at least one.
+    pub(crate) fn without_reserve(&self, slots: usize) -> usize {
+        slots.saturating_sub(self.reserve.unwrap_or(1)).max(1)
     }
 
     /// Returns the cap on workers of a profile, if any: the profile's entry in `profiles`, else `own` from its file,
@@ -152,6 +159,14 @@ mod tests {
         assert_eq!(limits.of_profile(&other, Some(9)), Some(9));
         assert_eq!(limits.of_lane(&shell, Some(7)), Some(4));
         assert_eq!((limits.of_lane(&other, Some(7)), limits.of_lane(&other, None)), (Some(7), Some(9)));
+    }
+
+    #[test]
+    fn one_tenant_gets_all_slots_but_the_reserve_and_at_least_one() {
+        for (text, slots, of_one) in [("", 8, 7), ("", 1, 1), ("reserve = 0", 8, 8), ("reserve = 9", 8, 1)] {
+            let config = read(&format!("[limits]\n{text}")).unwrap();
+            assert_eq!(config.limits.without_reserve(slots), of_one, "{text} of {slots}");
+        }
     }
 
     #[test]

@@ -233,6 +233,11 @@ impl Config {
         }
     }
 
+    /// True if it names any tenant.
+    pub(crate) fn names_tenants(&self) -> bool {
+        self.tenants.names().next().is_some() || !self.limits.tenants.is_empty()
+    }
+
     /// True if any tenant has members.
     pub(crate) fn has_members(&self) -> bool {
         self.tenants.iter().any(|(_, tenant)| !tenant.users.is_empty() || !tenant.groups.is_empty())

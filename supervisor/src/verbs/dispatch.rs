@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use kernel::{Clock as _, EventKind, Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode};
+use kernel::{
+    BoardName, Clock as _, EventKind, Filter, Holder, Reach, Run, RunId, Status, TaskId, WaitingCode,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -224,7 +226,19 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
         })
         .await?;
     let room = Room::beside(&running, call.service.config()).measured(headroom::read);
-    Ok(room.keeping(&name, &holds, kernel::SystemClock.now()))
+    let room = room.keeping(&name, &holds, kernel::SystemClock.now());
+    let service = Arc::clone(&call.service);
+    let others = tokio::task::spawn_blocking(move || {
+        // A board that cannot be read may have a tenant.
+        let has_tenants = |board: &BoardName| {
+            let board = service.board(board).map_err(drop)?;
+            board.readers().with(|view| view.has_tenants()).map_err(drop)
+        };
+        let names = service.board_names().unwrap_or_default();
+        names.iter().filter(|board| **board != name).any(|board| has_tenants(board) != Ok(false))
+    });
+    let is_shared = others.await.map_err(|e| Failure::failed(format!("the boards were not read: {e}")))?;
+    Ok(if is_shared { room.shared() } else { room })
 }
 
 /// Returns the plan of a pass: the same rules as the daemon's, and the same reasons.

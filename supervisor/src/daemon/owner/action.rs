@@ -22,6 +22,8 @@ pub(crate) struct BoardWork {
     pub(in crate::daemon) lacks_headroom: bool,
     /// Number of ready tasks with an assignee, tasks that may start included.
     pub(in crate::daemon) ready: u64,
+    /// True if the board has, or had, a tenant.
+    pub(in crate::daemon) has_tenants: bool,
     /// Tasks whose assignee names no lane here, with the reason as text, if not recorded yet.
     pub(in crate::daemon) unknown: Vec<(TaskId, String)>,
     /// Time from which the next read searches for such tasks.

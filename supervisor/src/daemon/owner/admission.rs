@@ -161,10 +161,12 @@ impl Refusal {
 /// Resources in use.
 #[derive(Clone, Debug, Default)]
 pub(in crate::daemon) struct Tally {
+    /// True if tasks with a tenant share the slots with tasks without one, now or later.
+    is_shared: bool,
     keys: BTreeSet<TaskKey>,
     /// Slots in use at each depth: in all, and by tenant, profile and lane.
     total: BTreeMap<u32, usize>,
-    tenants: BTreeMap<(u32, Tenant), usize>,
+    tenants: BTreeMap<(u32, Option<Tenant>), usize>,
     profiles: BTreeMap<(u32, Profile), usize>,
     lanes: BTreeMap<(u32, Profile), usize>,
     pools: BTreeMap<Pool, usize>,
@@ -185,7 +187,17 @@ impl Tally {
         tally
     }
 
+    /// Keeps the reserve from tasks without a tenant too.
+    pub(in crate::daemon) fn share(&mut self) {
+        self.is_shared = true;
+    }
+
+    pub(in crate::daemon) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     pub(in crate::daemon) fn add(&mut self, claim: &Claim) {
+        self.is_shared |= claim.tenant.is_some();
         self.keys.insert(claim.key.clone());
         if let Some(place) = &claim.place {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
@@ -199,9 +211,7 @@ impl Tally {
         }
         let Some(depth) = claim.weight.depth() else { return };
         *self.total.entry(depth).or_default() += 1;
-        if let Some(tenant) = &claim.tenant {
-            *self.tenants.entry((depth, tenant.clone())).or_default() += 1;
-        }
+        *self.tenants.entry((depth, claim.tenant.clone())).or_default() += 1;
         if let Some(profile) = &claim.profile {
             *self.profiles.entry((depth, profile.clone())).or_default() += 1;
         }
@@ -278,12 +288,21 @@ impl Tally {
         if let Some(why) = full(self.total_at(depth), limits.total(), "", " (limits.max_running)") {
             return Some(Refusal::new(Reach::Everything, why));
         }
+        let of_tenant = self.tenants.get(&(depth, claim.tenant.clone())).copied().unwrap_or_default();
+        let of = claim.tenant.as_ref().map(|tenant| format!(" of tenant {tenant}"));
         if let Some(tenant) = &claim.tenant
             && let Some(cap) = limits.of_tenant(tenant)
-            && let taken = self.tenants.get(&(depth, tenant.clone())).copied().unwrap_or_default()
-            && let Some(why) = full(taken, cap, &format!(" of tenant {tenant}"), "")
+            && let Some(why) = full(of_tenant, cap, of.as_deref().unwrap_or_default(), "")
         {
             return Some(Refusal::new(Reach::Tenant, why));
+        }
+        let most = limits.without_reserve(slots(limits.total(), depth));
+        if (claim.tenant.is_some() || self.is_shared) && of_tenant >= most {
+            let of = of.as_deref().unwrap_or(" of tasks without a tenant");
+            let text = format!(
+                "waits for a slot{of_questions}{of}: {of_tenant} of {most} are taken, and the rest is for other tenants (limits.reserve)"
+            );
+            return Some(Refusal::new(Reach::Tenant, Waiting::new(WaitingCode::Slot, text)));
         }
         if let Some(profile) = &claim.profile
             && let Some(cap) = limits.of_profile(profile, claim.share.most_of_profile)

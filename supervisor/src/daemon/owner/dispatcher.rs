@@ -181,10 +181,23 @@ impl Dispatcher {
 
     /// Returns the current capacity.
     fn room(&self) -> Room {
-        Room::beside(self.slots.values().map(|slot| &slot.claim), Arc::clone(&self.config))
+        self.room_beside(None)
+    }
+
+    /// Returns the current capacity, without regard to the tenants of the named board.
+    fn room_beside(&self, board: Option<&BoardName>) -> Room {
+        let running = self.slots.values().map(|slot| &slot.claim);
+        let room = Room::beside(running, Arc::clone(&self.config))
             .known(&self.backoff, self.stopping)
             .measured(self.gauge)
-            .limited(self.budget())
+            .limited(self.budget());
+        if self.has_tenants_beside(board) { room.shared() } else { room }
+    }
+
+    /// True if a board other than the named one has, or had, a tenant. Boards that were not read yet may have one.
+    fn has_tenants_beside(&self, board: Option<&BoardName>) -> bool {
+        let mut others = self.boards.iter().filter(|(name, _)| Some(*name) != board);
+        others.any(|(_, state)| state.has_tenants != Some(false))
     }
 
     fn board_read(&mut self, board: &BoardName, work: BoardWork, now: Timestamp) -> Vec<Action> {
@@ -196,7 +209,9 @@ impl Dispatcher {
         if self.backoff.learn(board, &work.breakers, now) {
             actions.extend(self.read_all());
         }
+        let was_shared = self.has_tenants_beside(None);
         let state = self.boards.entry(board.clone()).or_default();
+        state.has_tenants = Some(work.has_tenants);
         state.next_wake = work.next_wake;
         state.noted = work.noted;
         state.left = work.left;
@@ -211,6 +226,10 @@ impl Dispatcher {
             actions.push(Action::NoteNonspawnable(TaskKey { board: board.clone(), task }, why));
         }
         actions.extend(self.start_admitted(board, work.admitted, now));
+        if was_shared && !self.has_tenants_beside(None) && self.boards.len() > 1 {
+            // Reads of the other boards left the reserve.
+            actions.extend(self.read_all());
+        }
         actions.extend(self.board_done(board.clone()));
         actions
     }

@@ -49,6 +49,7 @@ pub(crate) fn look(
 ) -> Result<Looked, kernel::Error> {
     let mut looked = Looked::default();
     let config = room.config();
+    room.share_with_tenants_of(view)?;
     // Questions first: a run waits for each of them, and they have slots of their own.
     view.consults(&roster.accounts(&config), |candidate| {
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
@@ -116,6 +117,7 @@ pub(in crate::daemon) fn work(
         left: looked.left,
         lacks_headroom: looked.lacks_headroom,
         ready: view.ready_count()?,
+        has_tenants: view.has_tenants()?,
         unknown,
         noted,
         to_stop: view.runs_to_stop()?,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{BoardName, Hold, Reach, Tenant, Timestamp, Waiting, WaitingCode};
+use kernel::{BoardName, Hold, Reach, Tenant, Timestamp, View, Waiting, WaitingCode};
 
 use super::admission::{Claim, Refusal, Tally};
 use super::backoff::{Allowance, Backoff};
@@ -38,8 +38,12 @@ pub(crate) struct Room {
 impl Room {
     /// Makes the capacity beside running tasks, with nothing else known.
     pub(crate) fn beside<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
+        let mut tally = Tally::of(running);
+        if config.names_tenants() {
+            tally.share();
+        }
         Room {
-            tally: Tally::of(running),
+            tally,
             admitted: 0,
             started: BTreeSet::new(),
             budget: None,
@@ -67,6 +71,20 @@ impl Room {
     pub(crate) fn measured(self, gauge: Gauge) -> Self {
         let lack = lack(&self.config.dispatch, gauge);
         Room { lack, ..self }
+    }
+
+    /// Keeps the reserve of slots from tasks without a tenant too, because some board has, or may have, a tenant.
+    pub(crate) fn shared(mut self) -> Self {
+        self.tally.share();
+        self
+    }
+
+    /// Does the same if this board has, or had, a tenant.
+    pub(crate) fn share_with_tenants_of(&mut self, view: &View<'_>) -> Result<(), kernel::Error> {
+        if !self.tally.is_shared() && view.has_tenants()? {
+            self.tally.share();
+        }
+        Ok(())
     }
 
     /// Returns the use of each pool.
@@ -185,7 +203,7 @@ mod tests {
     }
 
     fn room(limits: &str, running: &[Claim]) -> Room {
-        configured(&format!("[limits]\n{limits}"), running)
+        configured(&format!("[limits]\nreserve = 0\n{limits}"), running)
     }
 
     fn configured(text: &str, running: &[Claim]) -> Room {
@@ -259,6 +277,56 @@ mod tests {
             decide(room("per_tenant = 1", &running), &[at(3, 1, "a"), at(4, 2, "a")]).0,
             ["t_00000004"]
         );
+    }
+
+    #[test]
+    fn a_tenant_leaves_the_reserve_to_others_before_they_have_any_task() {
+        let all: Vec<Claim> = (1..=5).map(|n| claim(n, "a")).collect();
+        for (limits, starts) in [
+            ("max_running = 4", 3),
+            ("max_running = 4\nreserve = 2", 2),
+            ("max_running = 4\nreserve = 0", 4),
+            ("max_running = 4\nreserve = 9", 1),
+            ("max_running = 2", 1),
+            ("max_running = 1", 1),
+            ("max_running = 4\ntenants = { a = 4 }", 3),
+            ("max_running = 4\nper_tenant = 2", 2),
+        ] {
+            let (admitted, _) = decide(configured(&format!("[limits]\n{limits}"), &[]), &all);
+            assert_eq!(admitted.len(), starts, "{limits}");
+        }
+        let (admitted, refused) =
+            decide(configured("[limits]\nmax_running = 4", &all[..3]), &[claim(4, "a"), claim(6, "b")]);
+        assert_eq!((admitted, refused[0].reach), (vec!["t_00000006".to_owned()], Reach::Tenant));
+        assert_eq!(
+            refused[0].why.text,
+            "waits for a slot of tenant a: 3 of 3 are taken, and the rest is for other tenants (limits.reserve)"
+        );
+    }
+
+    #[test]
+    fn tasks_without_a_tenant_are_those_of_one_tenant_where_there_are_others() {
+        let bare: Vec<Claim> = (1..=4).map(|n| Claim { tenant: None, ..claim(n, "a") }).collect();
+        let empty = |text: &str| configured(&format!("[limits]\nmax_running = 4\n{text}"), &[]);
+        assert_eq!(decide(empty(""), &bare).0.len(), 4);
+        assert_eq!(decide(empty("").shared(), &bare).0.len(), 3);
+        assert_eq!(decide(empty("tenants = { a = 1 }"), &bare).0.len(), 3);
+        let (admitted, refused) = decide(empty(""), &[vec![claim(9, "b")], bare.clone()].concat());
+        assert_eq!((admitted.len(), refused.len()), (4, 1));
+        let (admitted, refused) =
+            decide(configured("[limits]\nmax_running = 4", &bare[..3]).shared(), &bare[3..]);
+        assert!(
+            admitted.is_empty() && refused[0].why.text.contains("of tasks without a tenant"),
+            "{refused:?}"
+        );
+    }
+
+    #[test]
+    fn questions_of_one_tenant_leave_a_slot_for_those_of_others() {
+        let question = |n, tenant: &str| claim(n, tenant).for_question(Some(1));
+        let asked = [question(1, "a"), question(2, "a"), question(3, "b")];
+        let (admitted, _) = decide(configured("[limits]\nmax_running = 4", &[]), &asked);
+        assert_eq!(admitted, ["t_00000001", "t_00000003"]);
     }
 
     #[test]
@@ -458,3 +526,7 @@ mod tests {
         assert_eq!((admitted.len(), refused[0].why.code), (1, WaitingCode::Pass));
     }
 }
+
+#[cfg(test)]
+#[path = "fairness_tests.rs"]
+mod fairness_tests;

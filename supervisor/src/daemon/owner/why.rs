@@ -159,6 +159,7 @@ mod tests {
             left: false,
             lacks_headroom: false,
             ready: 0,
+            has_tenants: false,
             unknown: Vec::new(),
             noted: now(),
             to_stop: Vec::new(),

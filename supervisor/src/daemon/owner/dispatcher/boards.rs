@@ -28,6 +28,8 @@ pub(super) struct BoardState {
     pub(super) waiting: u64,
     /// True if the last read left tasks that could start without the live runs and the failures.
     pub(super) left: bool,
+    /// True if the board has, or had, a tenant. None until its first read.
+    pub(super) has_tenants: Option<bool>,
     /// Time up to which tasks whose assignee is no lane have been recorded.
     pub(super) noted: Timestamp,
 }
@@ -40,6 +42,7 @@ impl Default for BoardState {
             next_wake: None,
             waiting: 0,
             left: false,
+            has_tenants: None,
             noted: Timestamp::from_micros(0),
         }
     }
@@ -70,7 +73,9 @@ impl Dispatcher {
         }
         state.look = Look::UnderWay;
         let noted = state.noted;
-        Some(Action::Read(board, Box::new(self.room()), noted))
+        // The read itself finds the tenants of its board.
+        let room = self.room_beside(Some(&board));
+        Some(Action::Read(board, Box::new(room), noted))
     }
 
     /// Starts a read of every board.
