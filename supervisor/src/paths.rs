@@ -194,6 +194,11 @@ impl Root {
         self.state.join("last-good.toml")
     }
 
+    /// Returns the directory for pages that lead a browser to a link.
+    pub(crate) fn links(&self) -> PathBuf {
+        self.runtime.clone()
+    }
+
     pub(crate) fn operator_socket(&self) -> PathBuf {
         self.runtime.join("supervisor.sock")
     }

@@ -1,7 +1,7 @@
 //! Attacks: floods, slow and broken requests, stolen secrets in the hands of another user, workers that reach the port.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -59,6 +59,54 @@ fn cookie_and_key_are_nothing_in_the_hands_of_another_user() {
     let answer = Output::of(&mut thief).ok().stdout;
     assert!(answer.contains(" 401 "), "{answer}");
     assert_eq!(served.show(&code, &[]).status, 201, "it was not used up");
+}
+
+/// A stream to the dashboard whose own address is not one of loopback; none if the host has no other address.
+fn from_elsewhere(port: u16) -> Option<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    // No packet is sent: the kernel chooses the address of this host on the way there.
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    probe.connect("192.0.2.1:9").ok()?;
+    let own = probe.local_addr().ok()?.ip();
+    if own.is_loopback() {
+        return None;
+    }
+    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&stream, &SocketAddr::new(own, 0)).ok()?;
+    connect(&stream, &SocketAddr::from(([127, 0, 0, 1], port))).ok()?;
+    let stream = TcpStream::from(stream);
+    stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
+    Some(stream)
+}
+
+#[test]
+fn a_connection_from_another_address_of_the_host_follows_no_link() {
+    let served = Served::start("");
+    let printed = served.code(&[]);
+    let api = operator(&served.fleet);
+    let own = api.post("/api/v1/verbs/open-dashboard", &json!({ "own_browser": true })).json(200);
+    let own = own["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned();
+    for code in [&own, &printed] {
+        let Some(mut stream) = from_elsewhere(served.port) else {
+            skip("a connection from another address: the host has loopback alone");
+            return;
+        };
+        let body = json!({ "code": code }).to_string();
+        let head = format!(
+            "POST /session HTTP/1.1\r\nhost: 127.0.0.1:{}\r\norigin: {}\r\ncontent-type: application/json\r\n\
+             connection: close\r\ncontent-length: {}\r\n\r\n",
+            served.port,
+            served.origin(),
+            body.len()
+        );
+        drop(stream.write_all(format!("{head}{body}").as_bytes()));
+        let mut answer = Vec::new();
+        // The connection may be reset before the refusal is read.
+        drop(stream.read_to_end(&mut answer));
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert_eq!(served.show(code, &[]).status, 201, "it was not used up");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sessions: a link works once, a session lasts over a restart and until it ends, and a tenant's sees its tenant.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use serde_json::{Value, json};
 
@@ -148,6 +148,31 @@ fn the_session_of_a_tenant_sees_that_tenant_alone() {
 }
 
 #[test]
+fn a_session_names_no_file_of_the_host_and_does_not_stop_the_daemon() {
+    let served = Served::start("");
+    let browser = served.browser(&[]);
+    let file = served.fleet.home().join("written");
+    let (path, plugin) = (json!({ "file": file }), json!({ "path": served.fleet.home() }));
+    let nothing = json!({});
+    let calls = [
+        ("backup", &path),
+        ("export", &path),
+        ("import", &path),
+        ("check-plugin", &plugin),
+        ("stop", &nothing),
+    ];
+    for (verb, body) in calls {
+        let refused = served.verb(&browser, verb, body);
+        assert_eq!(refused.status, 403, "{verb}: {refused:?}");
+        let verbs = served.ask(&browser, "GET", "/api/v1/verbs", "").json();
+        let offered = verbs.as_array().unwrap().iter().any(|one| one["name"] == json!(verb));
+        assert!(!offered, "{verb} is not offered");
+    }
+    assert_eq!(served.ask(&browser, "GET", "/api/v1/export", "").status, 403);
+    assert!(!file.exists());
+}
+
+#[test]
 fn a_session_that_is_revoked_ends_with_its_streams_and_makes_no_links_itself() {
     let served = Served::start("");
     let (browser, other) = (served.browser(&[]), served.browser(&[]));
@@ -202,8 +227,15 @@ fn open_starts_the_browser_that_is_named_with_a_link_for_its_user() {
     let output = Output::of(&mut command).ok();
     assert!(output.stderr.contains(&format!("ssh -L {0}:127.0.0.1:{0} ", served.port)), "{}", output.stderr);
     let opened = served.fleet.eventually("the browser is started", || std::fs::read_to_string(&seen).ok());
-    assert_eq!(opened, output.stdout.trim_end());
-    assert_eq!(served.show(opened.split_once('#').unwrap().1, &[]).status, 201);
+    let link = output.stdout.trim_end();
+    let code = link.split_once('#').unwrap().1;
+    assert!(!opened.contains(code), "the command line of the browser has no code: {opened}");
+    let page = std::path::Path::new(opened.strip_prefix("file://").unwrap());
+    let meta = page.metadata().unwrap();
+    assert_eq!((meta.permissions().mode() & 0o777, meta.uid()), (0o600, nix::unistd::geteuid().as_raw()));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(&format!("content=\"0; url={link}\"")), "{page}");
+    assert_eq!(served.show(code, &[]).status, 201);
     let mut command = served.fleet.command(["dashboard", "--open"]);
     for name in ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"] {
         command.env_remove(name);

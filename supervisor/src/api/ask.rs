@@ -227,7 +227,8 @@ impl<Q> Ask<Q> {
     }
 
     fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
-        self.shared.verbs.iter().filter(|entry| entry.admits(actor))
+        let is_session = self.caller.is_session;
+        self.shared.verbs.iter().filter(move |entry| entry.admits(actor) && (entry.sessions || !is_session))
     }
 
     /// Returns the verbs that the caller may call.

@@ -41,9 +41,8 @@ pub(crate) enum Peer {
     Run(BoardId, RunId),
     /// Command line without a daemon, with its uid.
     InProcess(u32),
-    /// Dashboard's port, with the Unix user of the browser if this host reveals it. Without a session, such a caller
-    /// cannot reach the API.
-    Browser(Option<u32>),
+    /// Dashboard's port, with the Unix user of the browser. Without a session, such a caller cannot reach the API.
+    Browser(u32),
     /// Browser with a session.
     Session(Arc<Owner>),
     /// The daemon itself, for a plugin's request; restricted to a tenant if the plugin was called for one.
@@ -222,9 +221,12 @@ pub(super) async fn identify(
 
 /// Returns the person of a browser session. A person who has left a tenant loses the member's session.
 async fn of_session(service: &Arc<Service>, owner: &Owner) -> Result<Actor, Failure> {
-    if let (true, Some(uid)) = (owner.is_member, owner.uid) {
-        let tenant = tenant_of(service, uid).await?;
-        if owner.tenant.as_ref() != Some(&tenant) {
+    if owner.is_member {
+        let tenant = match owner.uid {
+            Some(uid) => Some(tenant_of(service, uid).await?),
+            None => None,
+        };
+        if tenant.is_none() || owner.tenant != tenant {
             return Err(Failure::new(Code::NoSession, "this session is one of another tenant")
                 .hint("get a link with: supervisor dashboard"));
         }

@@ -18,8 +18,17 @@ const ALL: usize = 64;
 pub(crate) struct Offer {
     /// Owner of the future session.
     pub(crate) owner: Owner,
-    /// Unix user whose browser alone may follow the link; none for any user.
-    pub(crate) browser: Option<u32>,
+    /// Browsers that may follow the link.
+    pub(crate) follower: Follower,
+}
+
+/// Browsers that may follow a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follower {
+    /// A browser of any user of the host.
+    Any,
+    /// A browser of this Unix user.
+    Only(u32),
 }
 
 #[derive(Debug)]
@@ -89,7 +98,7 @@ mod tests {
     fn offer(name: &str) -> Offer {
         let is_member = name.starts_with("user-");
         let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member };
-        Offer { owner, browser: None }
+        Offer { owner, follower: Follower::Any }
     }
 
     #[test]

@@ -33,6 +33,7 @@ struct Form {
 struct Line {
     id: SessionId,
     owner: Owner,
+    /// None in files of earlier releases, for a browser of an unknown user.
     browser: Option<u32>,
     cookie: String,
     key: String,
@@ -45,7 +46,7 @@ impl Line {
         Line {
             id: session.id.clone(),
             owner: session.owner.clone(),
-            browser: session.browser,
+            browser: Some(session.browser),
             cookie: hex::encode(session.cookie),
             key: hex::encode(session.key),
             began: session.began,
@@ -56,7 +57,7 @@ impl Line {
     fn session(self) -> Option<Arc<Session>> {
         let digest = |text: &str| <[u8; 32]>::try_from(hex::decode(text).ok()?).ok();
         let secrets = (digest(&self.cookie)?, digest(&self.key)?);
-        Some(Arc::new(Session::kept((self.id, self.owner, self.browser), secrets, (self.began, self.used))))
+        Some(Arc::new(Session::kept((self.id, self.owner, self.browser?), secrets, (self.began, self.used))))
     }
 }
 
@@ -139,11 +140,7 @@ mod tests {
     fn session(name: &str, used: i64) -> Arc<Session> {
         let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member: false };
         let at = Timestamp::from_secs;
-        Arc::new(Session::kept(
-            (format!("{name}{used}"), owner, Some(7)),
-            ([1; 32], [2; 32]),
-            (at(5), at(used)),
-        ))
+        Arc::new(Session::kept((format!("{name}{used}"), owner, 7), ([1; 32], [2; 32]), (at(5), at(used))))
     }
 
     #[test]

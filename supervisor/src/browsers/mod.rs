@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use self::code::Codes;
-pub(crate) use self::code::{LIFETIME as CODE_LIFETIME, Offer};
+pub(crate) use self::code::{Follower, LIFETIME as CODE_LIFETIME, Offer};
 use self::file::Kept;
 pub(crate) use self::session::{Owner, Session, SessionId};
 use crate::exit::Code;
@@ -153,14 +153,15 @@ impl Browsers {
     pub(crate) fn begin(
         &self,
         code: &str,
-        browser: Option<u32>,
+        browser: u32,
         (before, replaces): (Option<&Session>, bool),
     ) -> Result<Begun, NotBegun> {
         let now = SystemClock.now();
         let mut state = self.state();
         let offer = state.codes.find(code, Instant::now()).ok_or(NotBegun::Unknown)?;
-        if offer.browser.is_some() && browser.is_some() && offer.browser != browser {
-            return Err(NotBegun::OfAnother);
+        match offer.follower {
+            Follower::Only(user) if user != browser => return Err(NotBegun::OfAnother),
+            Follower::Only(_) | Follower::Any => {}
         }
         if let Some(before) = before.filter(|before| before.owner != offer.owner && !replaces) {
             return Err(NotBegun::Occupied(before.owner.clone()));
@@ -196,7 +197,7 @@ impl Browsers {
     }
 
     /// Returns the live session of a cookie, if the browser belongs to the Unix user that began it.
-    pub(crate) fn by_cookie(&self, cookie: &str, browser: Option<u32>) -> Option<Arc<Session>> {
+    pub(crate) fn by_cookie(&self, cookie: &str, browser: u32) -> Option<Arc<Session>> {
         let (digest, now) = (digest(cookie), SystemClock.now());
         let state = self.state();
         let own = |session: &&Arc<Session>| {

@@ -31,8 +31,8 @@ pub(crate) struct Owner {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) owner: Owner,
-    /// Unix user of the browser's connections; none if this host does not reveal it.
-    pub(crate) browser: Option<u32>,
+    /// Unix user of the browser's connections.
+    pub(crate) browser: u32,
     pub(super) cookie: [u8; 32],
     pub(super) key: [u8; 32],
     pub(crate) began: Timestamp,
@@ -44,7 +44,7 @@ impl Session {
     /// Begins a session.
     pub(super) fn begin(
         owner: Owner,
-        browser: Option<u32>,
+        browser: u32,
         (cookie, key): ([u8; 32], [u8; 32]),
         now: Timestamp,
     ) -> Self {
@@ -54,7 +54,7 @@ impl Session {
 
     /// Restores a session that an earlier daemon stored.
     pub(super) fn kept(
-        (id, owner, browser): (SessionId, Owner, Option<u32>),
+        (id, owner, browser): (SessionId, Owner, u32),
         (cookie, key): ([u8; 32], [u8; 32]),
         (began, used): (Timestamp, Timestamp),
     ) -> Self {

@@ -1,9 +1,25 @@
-//! The browser of the person at this terminal: whether there is one, and how it is started.
+//! The browser of the person at this terminal: how it is found, and how it gets a link.
+//!
+//! A link never stands in a command line, which every user of the host may read. The browser gets the address of a
+//! page that only its user may read, and the page leads on to the link.
 
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+use crate::browsers::CODE_LIFETIME;
 use crate::environment;
+use crate::paths::Root;
+
+/// Begin and end of the name of a page that leads to a link.
+const PAGE: (&str, &str) = ("dashboard-", ".html");
+/// Bytes of a path that stay as they are in an address.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// A program that opens an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +47,15 @@ impl Browser {
         has_display.then(|| Browser { program: "xdg-open".to_owned(), arguments: Vec::new() })
     }
 
-    /// Opens an address, and does not wait for the browser to end.
+    /// Opens a link, and does not wait for the browser to end.
     ///
     /// # Errors
-    /// The program cannot be started.
-    pub(super) fn open(&self, url: &str) -> Result<(), String> {
+    /// The page that leads to the link cannot be written, or the program cannot be started.
+    pub(super) fn open(&self, root: &Root, link: &str) -> Result<(), String> {
+        let page = page(&private_dirs(root), link)?;
+        let address = format!("file://{}", percent_encode(page.as_os_str().as_bytes(), PLAIN));
         let started = Command::new(&self.program)
-            .args(self.words(url))
+            .args(self.words(&address))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -56,9 +74,84 @@ impl Browser {
     }
 }
 
+/// Returns the directories for a page, the best first: the root's own is closed to workers of the same user, but a
+/// tenant's user cannot write there.
+fn private_dirs(root: &Root) -> Vec<PathBuf> {
+    let own = |dir: &PathBuf| {
+        let user = nix::unistd::geteuid().as_raw();
+        dir.symlink_metadata().is_ok_and(|meta| meta.uid() == user && meta.mode().trailing_zeros() >= 6)
+    };
+    let session = environment::text("XDG_RUNTIME_DIR").map(PathBuf::from).filter(own);
+    [Some(root.links()), session, Some(std::env::temp_dir())].into_iter().flatten().collect()
+}
+
+/// Writes a page that leads to a link, in the first directory where that is possible. Removes the pages of links that
+/// have expired.
+fn page(dirs: &[PathBuf], link: &str) -> Result<PathBuf, String> {
+    let mut failed = String::new();
+    for dir in dirs {
+        remove_expired(dir);
+        match write(dir, link) {
+            Ok(page) => return Ok(page),
+            Err(error) => failed = format!("no page was written to {}: {error}", dir.display()),
+        }
+    }
+    Err(failed)
+}
+
+fn write(dir: &Path, link: &str) -> std::io::Result<PathBuf> {
+    let link = link.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    // `tempfile` makes its files with mode 0600.
+    let mut page = tempfile::Builder::new().prefix(PAGE.0).suffix(PAGE.1).tempfile_in(dir)?;
+    write!(
+        page,
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={link}\">\n<title>Supervisor</title>\n\
+         <a href=\"{link}\">Open the dashboard</a>\n"
+    )?;
+    page.keep().map(|(_, path)| path).map_err(|e| e.error)
+}
+
+/// Removes the pages of this user whose links have expired.
+fn remove_expired(dir: &Path) {
+    let user = nix::unistd::geteuid().as_raw();
+    for entry in dir.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_page = |name: &str| name.starts_with(PAGE.0) && name.ends_with(PAGE.1);
+        let is_old = |meta: &std::fs::Metadata| {
+            let age = meta.modified().ok().and_then(|at| at.elapsed().ok());
+            meta.is_file() && meta.uid() == user && age.is_some_and(|age| age > CODE_LIFETIME)
+        };
+        // `DirEntry::metadata` does not follow links.
+        if name.to_str().is_some_and(is_page) && entry.metadata().is_ok_and(|meta| is_old(&meta)) {
+            std::fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, SystemTime};
+
     use super::*;
+
+    #[test]
+    fn a_link_is_written_for_its_user_alone_where_that_is_possible_and_goes_with_its_code() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = [dir.path().join("absent"), dir.path().to_owned()];
+        let first = page(&dirs, "http://127.0.0.1:8470/open?to=/board?board=a#x\"y").unwrap();
+        assert_eq!(first.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let text = std::fs::read_to_string(&first).unwrap();
+        assert!(text.contains("url=http://127.0.0.1:8470/open?to=/board?board=a#x&quot;y\""), "{text}");
+        let old = SystemTime::now() - CODE_LIFETIME - Duration::from_secs(1);
+        std::fs::File::open(&first).unwrap().set_modified(old).unwrap();
+        let other = dir.path().join("other.html");
+        std::fs::File::create(&other).unwrap().set_modified(old).unwrap();
+        let second = page(&dirs, "l").unwrap();
+        assert!(!first.exists() && second.exists() && other.exists());
+        assert!(page(&dirs[..1], "l").unwrap_err().contains("absent"));
+    }
 
     #[test]
     fn a_browser_is_the_one_that_is_named_or_that_of_the_display() {

@@ -91,7 +91,7 @@ async fn link(
     let asked = OpenDashboard { tenant, own_browser: opens.is_some() };
     let link = on_board(client.call(&asked).await?, client.board());
     let code = output.reply::<OpenDashboard>(&link)?;
-    if let Some(Err(why)) = opens.map(|browser| browser.open(&link.url)) {
+    if let Some(Err(why)) = opens.map(|browser| browser.open(client.root(), &link.url)) {
         output.warn(&[format!("{why}; open the link yourself")]);
     }
     if !output.json() {

@@ -42,10 +42,9 @@ pub(super) fn router(desk: Desk) -> Router {
 }
 
 async fn answer(State(desk): State<Desk>, Extension(peer): Extension<Peer>, request: Request) -> Response {
-    let browser = if let Peer::Browser(uid) = peer { uid } else { None };
     let way = Way::of(request.uri().path());
     let kind = way.kind();
-    let response = match desk.admitted(&way, browser, request).await {
+    let response = match desk.admitted(&way, &peer, request).await {
         Ok(response) => response,
         Err(failure) if kind == Kind::Page => plain(&failure),
         Err(failure) => failure.into_response(),
@@ -82,7 +81,8 @@ impl Desk {
     }
 
     /// Handles a request, after the checks that no page of another origin made it.
-    async fn admitted(&self, way: &Way, browser: Option<u32>, request: Request) -> Result<Response, Failure> {
+    async fn admitted(&self, way: &Way, peer: &Peer, request: Request) -> Result<Response, Failure> {
+        let Peer::Browser(browser) = *peer else { return Err(guard::no_session()) };
         let service = Arc::clone(&self.doorway.service);
         let config = service.config();
         let asked = (request.method(), request.uri());

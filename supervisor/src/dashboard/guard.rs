@@ -78,7 +78,7 @@ pub(super) fn check_site(headers: &HeaderMap) -> Result<(), Failure> {
 
 /// Returns the sessions of a request's cookies. There may be several if a server on another port has set cookies of the
 /// same name.
-pub(super) fn by_cookie(browsers: &Browsers, headers: &HeaderMap, browser: Option<u32>) -> Vec<Arc<Session>> {
+pub(super) fn by_cookie(browsers: &Browsers, headers: &HeaderMap, browser: u32) -> Vec<Arc<Session>> {
     let name = browsers.cookie_name();
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));

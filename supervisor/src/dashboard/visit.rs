@@ -13,7 +13,7 @@ use crate::failure::Failure;
 pub(super) struct Visit<'a> {
     pub(super) browsers: &'a Browsers,
     /// Unix user of the browser.
-    pub(super) browser: Option<u32>,
+    pub(super) browser: u32,
     pub(super) origin: String,
     /// Sessions of the request's cookies.
     pub(super) sessions: Vec<Arc<Session>>,

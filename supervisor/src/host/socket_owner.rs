@@ -16,16 +16,39 @@ const PROTOCOL: u8 = 6;
 const HEADER: usize = 16;
 const ASKED: usize = HEADER + 56;
 const SAID: usize = HEADER + 72;
-/// Offsets of the uid and the inode in a reply.
+/// Offsets in a reply: of the state, of the ports and addresses, of the uid and of the inode.
+const STATE: usize = HEADER + 1;
+const ENDS: usize = HEADER + 4;
 const UID: usize = SAID - 8;
 const INODE: usize = SAID - 4;
+/// Offset of the ports and addresses in a request, and their length in both.
+const ASKED_ENDS: usize = HEADER + 8;
+const ENDS_LENGTH: usize = 36;
+/// State of a socket that listens (`TCP_LISTEN`).
+const LISTENS: u8 = 10;
 
-/// Returns the Unix user of the socket `theirs` that is connected to `ours`, both on this host. None if the kernel
-/// does not report it, or if the socket is closed, because its user is lost then.
-pub(crate) fn owner(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
+/// A peer whose Unix user is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unknown {
+    #[error("the connection comes from {0}, which is not an address of loopback")]
+    Elsewhere(IpAddr),
+    #[error("the kernel does not report the user of the connection")]
+    Unreported,
+}
+
+/// Returns the Unix user of the socket `theirs` that is connected to `ours`, both on loopback.
+///
+/// # Errors
+/// The peer has another address, the kernel does not report its user, or the socket is closed, because its user is
+/// lost then.
+pub(crate) fn owner(theirs: SocketAddr, ours: SocketAddr) -> Result<u32, Unknown> {
     if !theirs.ip().is_loopback() {
-        return None;
+        return Err(Unknown::Elsewhere(theirs.ip()));
     }
+    reported(theirs, ours).ok_or(Unknown::Unreported)
+}
+
+fn reported(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     let request = request(theirs, ours)?;
     let flags = SocketFlags::CLOEXEC;
     let link =
@@ -37,8 +60,11 @@ pub(crate) fn owner(theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     let reply = reply.get(..length)?;
     let is_said = length >= SAID && reply.get(4..6)? == SOCK_DIAG_BY_FAMILY.to_ne_bytes();
     let number = |at: usize| Some(u32::from_ne_bytes(reply.get(at..at + 4)?.try_into().ok()?));
+    // The kernel falls back to a socket that listens at the address, which may be another user's.
+    let asked = request.get(ASKED_ENDS..ASKED_ENDS + ENDS_LENGTH)?;
+    let is_peer = is_said && reply.get(ENDS..ENDS + ENDS_LENGTH)? == asked && *reply.get(STATE)? != LISTENS;
     // A socket without an open descriptor has no inode, and its user is reported as root.
-    if !is_said || number(INODE)? == 0 {
+    if !is_peer || number(INODE)? == 0 {
         return None;
     }
     number(UID)
@@ -96,12 +122,19 @@ mod tests {
             let (near, theirs) = listener.accept().unwrap();
             let ours = near.local_addr().unwrap();
             let own = nix::unistd::geteuid().as_raw();
-            assert_eq!(owner(theirs, ours), Some(own), "{address}");
-            assert_eq!(owner(ours, theirs), Some(own), "the other way round");
+            assert_eq!(owner(theirs, ours), Ok(own), "{address}");
+            assert_eq!(owner(ours, theirs), Ok(own), "the other way round");
             drop(client);
-            assert_eq!(owner(theirs, ours), None, "nobody has it open");
+            assert_eq!(owner(theirs, ours), Err(Unknown::Unreported), "nobody has it open");
         }
-        let elsewhere = "192.0.2.1:80".parse().unwrap();
-        assert_eq!(owner(elsewhere, elsewhere), None);
+        let elsewhere: SocketAddr = "192.0.2.1:80".parse().unwrap();
+        assert_eq!(owner(elsewhere, elsewhere), Err(Unknown::Elsewhere(elsewhere.ip())));
+    }
+
+    #[test]
+    fn a_socket_that_listens_at_the_address_of_a_closed_peer_is_not_the_peer() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (listens, nowhere) = (listener.local_addr().unwrap(), "127.0.0.1:9".parse().unwrap());
+        assert_eq!(owner(listens, nowhere), Err(Unknown::Unreported));
     }
 }

@@ -54,6 +54,8 @@ impl Verb for Backup {
     const NAME: &'static str = "backup";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    // The request names a file of the host.
+    const SESSIONS: bool = false;
     type Reply = BackedUp;
 
     fn answered_within(&self) -> Duration {

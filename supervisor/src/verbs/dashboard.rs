@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Verb, blocking, confine_to};
-use crate::browsers::{self, CODE_LIFETIME, Offer, Owner, Session};
+use crate::browsers::{self, CODE_LIFETIME, Follower, Offer, Owner, Session};
 use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -58,9 +58,19 @@ impl Verb for OpenDashboard {
         }
         let browsers = call.service.browsers();
         let owner = owner(&call, self.tenant.clone());
-        let browser = owner.uid.filter(|_| self.own_browser);
+        let follower = match (self.own_browser, owner.uid) {
+            (false, _) => Follower::Any,
+            (true, Some(user)) => Follower::Only(user),
+            (true, None) => {
+                return Err(Failure::new(
+                    Code::NotPermitted,
+                    "a link for a browser of one user needs a caller that is a user",
+                )
+                .hint("leave `own_browser` out: the link is then for any browser of the host"));
+            }
+        };
         // First: nothing listens where no link waits.
-        let code = browsers.offer(Offer { owner, browser })?;
+        let code = browsers.offer(Offer { owner, follower })?;
         let base = browsers.listen().await.inspect_err(|_| browsers.retract(&code))?;
         let url = format!("{base}/open#{code}");
         Ok(Link {
@@ -97,8 +107,8 @@ pub(crate) struct Shown {
     actor: String,
     /// The only tenant that it sees.
     tenant: Option<Tenant>,
-    /// The Unix user of the browser, where this host says it.
-    browser_uid: Option<u32>,
+    /// The Unix user of the browser.
+    browser_uid: u32,
     began: Timestamp,
     used: Timestamp,
     /// Latest end of the session.
@@ -122,7 +132,7 @@ impl Shown {
 /// Returns true if a caller may see and end a session: a tenant's user has its own.
 fn is_open_to(call: &Call) -> impl Fn(&Owner) -> bool + Send + 'static {
     let (tenant, uid) = (call.confined().cloned(), call.actor.uid);
-    move |owner: &Owner| tenant.is_none() || (owner.tenant == tenant && owner.uid == uid)
+    move |owner: &Owner| tenant.is_none() || (owner.tenant == tenant && owner.uid == uid && uid.is_some())
 }
 
 impl Verb for DashboardSessions {

@@ -52,6 +52,8 @@ impl Verb for Export {
     const NAME: &'static str = "export";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
+    // The request names a file of the host.
+    const SESSIONS: bool = false;
     type Reply = Exported;
 
     fn answered_within(&self) -> Duration {

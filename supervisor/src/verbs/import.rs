@@ -39,6 +39,8 @@ impl Verb for Import {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const ON: OnBoard = OnBoard::None;
+    // The request names a file of the host.
+    const SESSIONS: bool = false;
     type Reply = Imported;
 
     fn answered_within(&self) -> Duration {

@@ -46,6 +46,8 @@ impl Verb for Stop {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
     const ON: OnBoard = OnBoard::None;
+    // A page could not start the daemon again.
+    const SESSIONS: bool = false;
     type Reply = StopPlan;
 
     async fn run(self, call: Call) -> Result<StopPlan, Failure> {

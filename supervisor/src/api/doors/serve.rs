@@ -24,6 +24,7 @@ use crate::api::identity::{Peer, person};
 use crate::exit::Code;
 use crate::failpoint;
 use crate::failure::{Failure, Problem};
+use crate::host::socket_owner::Unknown;
 use crate::service::Service;
 
 /// Time limit for the head of a request, and for an idle connection.
@@ -153,11 +154,14 @@ impl Door {
     }
 
     fn receive<S: Stream>(&self, stream: S) {
-        let (mut group, uid) = stream.group();
-        let browser = if self.side == Side::Browser { stream.owner() } else { None };
-        if let Some(user) = browser {
-            group = Group::User(user);
-        }
+        let peer = match self.peer(&stream) {
+            Ok(peer) => peer,
+            Err(unknown) => {
+                self.turn_away(&stream, unknown);
+                return;
+            }
+        };
+        let group = if let Peer::Browser(user) = peer { Group::User(user) } else { stream.group() };
         let (seat, met) = match self.crowd.enter(group, self.bounds(group), Instant::now()) {
             Entry::In(seat, met) => (seat, met),
             Entry::Full(bound) => {
@@ -169,13 +173,35 @@ impl Door {
         if let Some(bound) = met {
             self.note(group, bound);
         }
-        let peer = match self.side {
-            Side::Operator => Peer::Operator(Arc::new(person(uid))),
-            Side::Member => Peer::Member(uid),
-            Side::Worker => Peer::Worker,
-            Side::Browser => Peer::Browser(browser),
-        };
         self.serve(stream, seat, peer);
+    }
+
+    /// Returns the origin of a connection. A worker is identified by the token in each request; each other side
+    /// requires a known user.
+    fn peer<S: Stream>(&self, stream: &S) -> Result<Peer, Unknown> {
+        Ok(match self.side {
+            Side::Operator => Peer::Operator(Arc::new(person(stream.user()?))),
+            Side::Member => Peer::Member(stream.user()?),
+            Side::Worker => Peer::Worker,
+            Side::Browser => Peer::Browser(stream.user()?),
+        })
+    }
+
+    /// Refuses a connection of an unknown user.
+    fn turn_away<S: Stream>(&self, stream: &S, unknown: Unknown) {
+        let hint = match unknown {
+            Unknown::Elsewhere(_) => {
+                "connect from 127.0.0.1 or [::1] of this host; a tunnel or a reverse proxy does so for other hosts"
+            }
+            Unknown::Unreported => {
+                "keep the connection open; if every connection is refused, the kernel lacks sock_diag(7): modprobe tcp_diag"
+            }
+        };
+        if self.is_news(Group::Anyone) {
+            tracing::warn!(door = ?self.side, error = %unknown, "unknown_peer");
+        }
+        let failure = Failure::new(Code::NotPermitted, unknown.to_string()).hint(hint);
+        stream.say(response(&failure).as_bytes());
     }
 
     /// Serves an admitted connection.
@@ -197,15 +223,18 @@ impl Door {
         Arc::clone(refusals.entry(bound).or_insert_with(|| refusal(&bound.to_string()).into()))
     }
 
+    /// True if no line about a group has been logged for a while.
+    fn is_news(&self, group: Group) -> bool {
+        let now = Instant::now();
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.retain(|_, at| now.duration_since(*at) < NOTED);
+        noted.insert(group, now).is_none()
+    }
+
     /// Records an exceeded limit: in the log, and for the runs that it concerns.
     pub(super) fn note(&self, group: Group, bound: Bound) {
-        let now = Instant::now();
-        {
-            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-            noted.retain(|_, at| now.duration_since(*at) < NOTED);
-            if noted.insert(group, now).is_some() {
-                return;
-            }
+        if !self.is_news(group) {
+            return;
         }
         tracing::warn!(door = ?self.side, peer = ?group, %bound, "throttled");
         if self.side != Side::Worker {
@@ -281,9 +310,16 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
 fn refusal(why: &str) -> String {
     let failure = Failure::new(Code::Throttled, why)
         .hint("close connections that are not used, and try again in a moment");
-    let body = serde_json::to_string(&Problem::from(&failure)).unwrap_or_default();
+    response(&failure)
+}
+
+/// Returns the whole response of a connection that is refused before any input is read.
+fn response(failure: &Failure) -> String {
+    let body = serde_json::to_string(&Problem::from(failure)).unwrap_or_default();
+    let status = hyper::StatusCode::from_u16(failure.code.http()).unwrap_or(hyper::StatusCode::FORBIDDEN);
+    let again = if failure.code == Code::Throttled { "retry-after: 1\r\n" } else { "" };
     format!(
-        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\n{again}\
          connection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )

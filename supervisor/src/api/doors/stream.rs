@@ -6,7 +6,7 @@ use rustix::net::SendFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::bounds::Group;
-use crate::host::socket_owner;
+use crate::host::socket_owner::{self, Unknown};
 
 /// Source of connections.
 pub(super) trait Listener: Send + 'static {
@@ -20,10 +20,10 @@ pub(super) trait Listener: Send + 'static {
 pub(super) trait Stream:
     tokio::io::AsyncRead + tokio::io::AsyncWrite + Sized + Unpin + Send + 'static
 {
-    /// Returns its group, and the uid of the peer.
-    fn group(&self) -> (Group, u32);
-    /// Returns the Unix user of the peer, if the kernel knows it.
-    fn owner(&self) -> Option<u32>;
+    /// Returns the group in which it is counted before a request identifies the caller.
+    fn group(&self) -> Group;
+    /// Returns the Unix user of the peer.
+    fn user(&self) -> Result<u32, Unknown>;
     /// Writes as much as fits at once.
     fn say(&self, bytes: &[u8]);
     /// The connection, detached from a runtime.
@@ -43,20 +43,20 @@ impl Listener for UnixListener {
 }
 
 impl Stream for UnixStream {
-    fn group(&self) -> (Group, u32) {
-        // A peer without readable credentials is unidentified; it needs the key or a token.
-        let Ok(peer) = self.peer_cred() else { return (Group::Anyone, u32::MAX) };
+    fn group(&self) -> Group {
+        let Ok(peer) = self.peer_cred() else { return Group::Anyone };
         let own = nix::unistd::geteuid().as_raw();
-        let group = match peer.pid() {
+        match peer.pid() {
             // All workers and the operator may share this uid, so the process distinguishes them.
             Some(pid) if peer.uid() == own => Group::Process(pid),
             Some(_) | None => Group::User(peer.uid()),
-        };
-        (group, peer.uid())
+        }
     }
 
-    fn owner(&self) -> Option<u32> {
-        self.peer_cred().ok().map(|peer| peer.uid())
+    fn user(&self) -> Result<u32, Unknown> {
+        // A socket without credentials has the uid -1 (`unix(7)`).
+        let known = self.peer_cred().ok().map(|peer| peer.uid()).filter(|uid| *uid != u32::MAX);
+        known.ok_or(Unknown::Unreported)
     }
 
     fn say(&self, bytes: &[u8]) {
@@ -89,12 +89,14 @@ impl Listener for TcpListener {
 }
 
 impl Stream for TcpStream {
-    fn group(&self) -> (Group, u32) {
-        (Group::Anyone, u32::MAX)
+    fn group(&self) -> Group {
+        Group::Anyone
     }
 
-    fn owner(&self) -> Option<u32> {
-        socket_owner::owner(self.peer_addr().ok()?, self.local_addr().ok()?)
+    fn user(&self) -> Result<u32, Unknown> {
+        let ends = (self.peer_addr(), self.local_addr());
+        let (Ok(theirs), Ok(ours)) = ends else { return Err(Unknown::Unreported) };
+        socket_owner::owner(theirs, ours)
     }
 
     fn say(&self, bytes: &[u8]) {

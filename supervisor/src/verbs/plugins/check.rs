@@ -31,6 +31,8 @@ impl Verb for CheckPlugin {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
     const ON: OnBoard = OnBoard::None;
+    // The request names a directory of the host.
+    const SESSIONS: bool = false;
     type Reply = Checked;
 
     fn answered_within(&self) -> Duration {
