@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::harness::{Fleet, User, skip};
+use crate::harness::{Fleet, Repository, User, skip};
 
 /// A user that no account has: the owner of directories in which workers of root work.
 const OWNER: u32 = 61_733;
@@ -193,6 +193,50 @@ fn the_path_of_a_policy_is_the_workers_and_its_user_has_a_name() {
         assert!(said.contains("/bin:/usr/bin:/bin:/mine"), "{said}");
         assert!(!said.contains("cannot find name") && said.lines().count() == 2, "{said}");
     }
+}
+
+#[test]
+fn a_worker_has_the_group_of_its_owners_account_and_never_that_of_the_directory() {
+    if User::current() != User::Root {
+        return skip("groups of directories: needs root");
+    }
+    let group =
+        |name: &str| nix::unistd::Group::from_name(name).ok().flatten().map(|group| group.gid.as_raw());
+    let (Some(shadow), Some(sys)) = (group("shadow"), nix::unistd::User::from_name("sys").ok().flatten())
+    else {
+        return skip("groups of directories: needs the group shadow and the user sys");
+    };
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap();
+    let fleet = Fleet::boot();
+    let make = |name: &str, owner: u32| {
+        let dir = fleet.home().join(name);
+        fs::create_dir(&dir).unwrap();
+        // A directory made in a set-group-ID directory of another group looks like this.
+        chown(&dir, Some(owner), Some(shadow)).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o2770)).unwrap();
+        format!("dir:{}", dir.display())
+    };
+    let script = "id -g; id -G; touch written; cat /etc/shadow >/dev/null 2>&1 && echo reads; true";
+    let groups = |workspace: &str| {
+        let task = fleet.create("looks at its groups", script, &["--workspace", workspace]);
+        let shown = fleet.wait_for(&task, "done");
+        assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
+        let said: Vec<_> = summary(&shown).split_whitespace().map(str::to_owned).collect();
+        assert!(said.len() == 2 && said[0] == said[1], "{said:?}");
+        said[0].parse::<u32>().unwrap()
+    };
+    assert_eq!(groups(&make("listed", nobody.uid.as_raw())), nobody.gid.as_raw());
+    // An owner without an account has no group: each task has its own, from the range of the board.
+    let unlisted = make("unlisted", OWNER);
+    let (first, second) = (groups(&unlisted), groups(&unlisted));
+    assert!(first >= 2_000_000_000 && second > first, "{first} {second}");
+    let powerful = make("powerful", sys.uid.as_raw());
+    let refused =
+        fleet.cli(["create", "x", "--workspace", &powerful]).refused(77, "primary group sys has power");
+    assert!(refused.stderr.contains("usermod -g <group> sys"), "{}", refused.stderr);
+    let repository = Repository::new(&fleet, "repository");
+    chown(repository.path(), None, Some(shadow)).unwrap();
+    assert!(groups(&repository.workspace()) >= 2_000_000_000);
 }
 
 #[test]

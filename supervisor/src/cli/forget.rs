@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Profile, Status, Task, Tenant};
-use policies::Identity;
 
 use crate::client::Client;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::host::job::{self, Placing};
 use crate::host::kept::KeptHome;
+use crate::host::worker_user::job_user;
 use crate::roster::Roster;
 use crate::terminal::printable;
 use crate::verbs::List;
@@ -77,8 +77,7 @@ fn copies(
 /// Removes files of a directory, as its owner.
 fn remove(dir: &Path, gone: Vec<PathBuf>) -> Result<(), String> {
     let meta = std::fs::symlink_metadata(dir).map_err(|e| e.to_string())?;
-    let identity = Identity { uid: meta.uid(), gid: meta.gid() };
-    let identity = (identity.uid != nix::unistd::geteuid().as_raw()).then_some(identity);
+    let identity = (meta.uid() != nix::unistd::geteuid().as_raw()).then(|| job_user(meta.uid()));
     let placing = Placing { dir: dir.to_owned(), gone, ..Placing::default() };
     job::place(identity, placing).map_err(|failure| failure.message)
 }

@@ -11,6 +11,7 @@ use crate::config::tenants::{TenantConfig, Tenants, UserName};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::account::{Login, is_group, login};
+use crate::host::worker_user::Standing;
 use crate::paths::Root;
 
 /// The directory of a tenant, and whose it has to be.
@@ -42,6 +43,10 @@ pub(super) fn prepare(own: &Root, ground: Ground<'_>) -> Result<(), Failure> {
     if let Some(root) = user.filter(|user| user.uid == 0) {
         return Err(Failure::usage(format!("uid {} is root, and no worker runs as root", root.uid))
             .hint("name an ordinary user, or leave --unix-user out"));
+    }
+    if let Some(Err(unfit)) = user.filter(|_| caller.is_root()).map(|user| Standing::of(user.uid)) {
+        let remedy = unfit.hint().unwrap_or_default();
+        return Err(Failure::usage(format!("the directory of the tenant {unfit}")).hint(remedy));
     }
     let Some(root) = ground.root else { return Ok(()) };
     if own.closed().iter().any(|closed| root.starts_with(closed) || closed.starts_with(root)) {

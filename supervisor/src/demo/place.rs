@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::config::WorkerConfig;
 use crate::failure::Failure;
+use crate::host::worker_user::job_user;
 
 /// Longest base directory that leaves space for the root's name and its sockets within the 107 bytes of a socket path.
 const LONGEST_BASE: usize = 50;
@@ -148,5 +149,5 @@ pub(super) fn of_root(tree: &Path) -> std::io::Result<(usize, usize)> {
 pub(super) fn owner_for_root(path: &Path) -> Result<Option<Identity>, Failure> {
     let meta = std::fs::metadata(path).map_err(|e| Failure::file("look at", path, &e))?;
     let foreign = nix::unistd::geteuid().is_root() && meta.uid() != 0;
-    Ok(foreign.then(|| Identity { uid: meta.uid(), gid: meta.gid() }))
+    Ok(foreign.then(|| job_user(meta.uid())))
 }

@@ -10,6 +10,7 @@ use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Size}
 
 use super::Fate;
 use crate::host::job::{self, JobFailure};
+use crate::host::worker_user::job_user;
 
 /// Reads the metadata of a directory. Any other kind of file does not belong to this program.
 pub(super) fn directory(path: &Path) -> Result<Metadata, Fate> {
@@ -27,8 +28,8 @@ pub(super) fn own_uid() -> u32 {
 }
 
 /// Returns the user to become for files of another user.
-pub(super) fn identity(uid: u32, gid: u32) -> Option<Identity> {
-    (uid != own_uid()).then_some(Identity { uid, gid })
+pub(super) fn identity(uid: u32) -> Option<Identity> {
+    (uid != own_uid()).then(|| job_user(uid))
 }
 
 /// Takes the lease on a directory, so that no run starts in it meanwhile. Waits for another removal of the directory,

@@ -65,7 +65,7 @@ pub(super) fn home(path: &Path, run: Option<&Run>, sweep: Sweep) -> Fate {
                 return Err(Fate::Foreign(format!("{part} in it belongs to uid {}", meta.uid())));
             }
             let name = Name::new(part).map_err(|e| Fate::Stuck(e.to_string()))?;
-            let held = places::measure(places::identity(meta.uid(), meta.gid()), path, &name)?;
+            let held = places::measure(places::identity(meta.uid()), path, &name)?;
             size = Size { bytes: size.bytes + held.bytes, entries: size.entries + held.entries };
         }
         if sweep == Sweep::Remove {

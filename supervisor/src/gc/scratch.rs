@@ -77,7 +77,7 @@ impl Scratch<'_> {
         let _lease = places::lease(&self.root.leases(), path, meta, self.board.as_str())?;
         let name = Name::new(self.task.as_str()).map_err(|e| Fate::Stuck(e.to_string()))?;
         let base = self.root.workspaces(self.board);
-        let identity = places::identity(meta.uid(), meta.gid());
+        let identity = places::identity(meta.uid());
         let size = places::measure(identity, &base, &name)?;
         if sweep == Sweep::Remove {
             let job = Job::RemoveScratch { base, name };

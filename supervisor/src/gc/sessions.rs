@@ -35,7 +35,7 @@ pub(crate) fn of_profile(base: &Path, name: &str, sweep: Sweep) -> Result<Size, 
     let path = base.join(name);
     let meta = places::directory(&path)?;
     let name = Name::new(name).map_err(|e| Fate::Stuck(e.to_string()))?;
-    let identity = places::identity(meta.uid(), meta.gid());
+    let identity = places::identity(meta.uid());
     let size = places::measure(identity, base, &name)?;
     if sweep == Sweep::Remove {
         let job = Job::RemoveScratch { base: base.to_owned(), name };

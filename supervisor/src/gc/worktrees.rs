@@ -73,7 +73,7 @@ pub(super) fn collect(
         let leases = root.leases();
         let _lease =
             meta.as_ref().map(|meta| places::lease(&leases, path, meta, board.as_str())).transpose()?;
-        let identity = places::identity(owner.uid, owner.gid);
+        let identity = places::identity(owner.uid);
         let size = match meta {
             Some(_) => places::measure(identity, &worktree.directory(), &worktree.id)?,
             None => Size::default(),

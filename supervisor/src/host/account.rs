@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use nix::errno::Errno;
 use nix::unistd::{Uid, User};
 use policies::{GROUPS, USERS};
 
@@ -13,6 +14,8 @@ use crate::config::tenants::UserName;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) name: String,
+    /// Number of the primary group.
+    pub(crate) gid: u32,
     pub(crate) home: PathBuf,
 }
 
@@ -21,11 +24,58 @@ pub(crate) struct Account {
 /// A static program cannot load the modules of `nsswitch.conf`, which are built for the C library of one host. Such a
 /// build knows only the users in `/etc/passwd`.
 pub(crate) fn account(uid: Uid) -> Option<Account> {
+    look_up(uid).ok().flatten()
+}
+
+/// Returns the user with a number, if the host knows one. Blocking: the user database may be a slow network service.
+///
+/// # Errors
+/// Number of the error of a user database that does not answer.
+pub(crate) fn look_up(uid: Uid) -> Result<Option<Account>, Errno> {
     if cfg!(target_feature = "crt-static") {
-        return listed(&std::fs::read(USERS).ok()?, uid);
+        return Ok(listed(&text_of(USERS)?, uid));
     }
-    let user = User::from_uid(uid).ok().flatten()?;
-    Some(Account { name: user.name, home: user.dir })
+    let user = entry(User::from_uid(uid))?;
+    Ok(user.map(|user| Account { name: user.name, gid: user.gid.as_raw(), home: user.dir }))
+}
+
+/// Returns all names of a group: several lines of `/etc/group` may have one number. Blocking, as [`look_up`].
+///
+/// # Errors
+/// Number of the error of a group database that does not answer.
+pub(crate) fn group_names(gid: u32) -> Result<Vec<String>, Errno> {
+    let text = text_of(GROUPS)?;
+    let mut names = listed_names(&String::from_utf8_lossy(&text), gid);
+    if !cfg!(target_feature = "crt-static") {
+        let group = entry(nix::unistd::Group::from_gid(nix::unistd::Gid::from_raw(gid)))?;
+        names.extend(group.map(|group| group.name));
+    }
+    Ok(names)
+}
+
+/// Converts the errors by which getpwuid_r(3) says that there is no entry.
+fn entry<T>(looked_up: nix::Result<Option<T>>) -> Result<Option<T>, Errno> {
+    match looked_up {
+        Err(Errno::ENOENT | Errno::ESRCH | Errno::EBADF | Errno::EPERM) => Ok(None),
+        looked_up => looked_up,
+    }
+}
+
+fn text_of(path: &str) -> Result<Vec<u8>, Errno> {
+    match std::fs::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or_default())),
+    }
+}
+
+/// Returns the names of a group from the text of `/etc/group` (group(5)).
+fn listed_names(text: &str, gid: u32) -> Vec<String> {
+    let of_line = |line: &str| {
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number.parse() == Ok(gid)).then(|| name.to_owned())
+    };
+    text.lines().filter_map(of_line).collect()
 }
 
 /// Uid and gid of a user.
@@ -98,11 +148,15 @@ fn listed_groups(text: &str, user: &str, primary: u32) -> Vec<(u32, Option<Strin
 fn listed(text: &[u8], uid: Uid) -> Option<Account> {
     text.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
-        let (name, number, home) = (fields.next()?, fields.nth(1)?, fields.nth(2)?);
-        let number: u32 = str::from_utf8(number).ok()?.parse().ok()?;
+        let (name, number, gid, home) = (fields.next()?, fields.nth(1)?, fields.next()?, fields.nth(1)?);
+        let parsed = |field| str::from_utf8(field).ok()?.parse::<u32>().ok();
+        let (number, gid) = (parsed(number)?, parsed(gid)?);
         let name = str::from_utf8(name).ok().filter(|name| !name.is_empty())?;
-        (number == uid.as_raw())
-            .then(|| Account { name: name.to_owned(), home: OsStr::from_bytes(home).into() })
+        (number == uid.as_raw()).then(|| Account {
+            name: name.to_owned(),
+            gid,
+            home: OsStr::from_bytes(home).into(),
+        })
     })
 }
 
@@ -131,10 +185,17 @@ mod tests {
     }
 
     #[test]
+    fn a_group_has_the_names_of_all_lines_with_its_number() {
+        let text = "root:x:0:\nann:x:1000:\ncontainers:x:995:ann\nbad\ndocker:x:995:\n";
+        assert_eq!(listed_names(text, 995), ["containers", "docker"]);
+        assert!(group_names(0).unwrap().contains(&"root".to_owned()));
+    }
+
+    #[test]
     fn a_line_that_is_no_users_is_passed_over() {
         let text = b"# users\n+:::\nann\nann:x:7\n:x:7:7::/nobody:/bin/sh\nbob:x:7:7:Bob:/home/bob:/bin/sh\nlate:x:7:7::/x:/y";
         let bob = listed(text, Uid::from_raw(7)).unwrap();
-        assert_eq!((bob.name.as_str(), bob.home), ("bob", "/home/bob".into()));
+        assert_eq!((bob.name.as_str(), bob.gid, bob.home), ("bob", 7, "/home/bob".into()));
         assert_eq!(listed(text, Uid::from_raw(8)), None);
     }
 }

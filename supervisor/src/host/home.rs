@@ -8,6 +8,7 @@ use policies::{Identity, Policy, Toolchains};
 use workspace::WorkspaceSpec;
 
 use super::account::account;
+use super::worker_user::job_user;
 
 /// Returns the home of a worker's user, if the user has one.
 pub(crate) fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
@@ -51,5 +52,5 @@ pub(crate) fn home_for(task: &Task) -> Option<PathBuf> {
     };
     // A directory that does not exist yet will belong to the owner of its nearest existing ancestor.
     let owner = path.ancestors().find_map(|dir| dir.metadata().ok())?;
-    program_home(Some(Identity { uid: owner.uid(), gid: owner.gid() }), is_tenants)
+    program_home(Some(job_user(owner.uid())), is_tenants)
 }

@@ -31,3 +31,4 @@ pub(crate) mod uids;
 pub(crate) mod usage;
 pub(crate) mod watch;
 pub(crate) mod worker_signal;
+pub(crate) mod worker_user;

@@ -8,6 +8,7 @@ use shim::shortage;
 use workspace::{Job, Name};
 
 use super::job;
+use super::worker_user::job_user;
 
 /// Removes the private directories of a run that is over and whose user was not recorded: the owner of a directory is
 /// that user.
@@ -18,7 +19,7 @@ pub(crate) fn remove_forgotten(dir: &Path) -> Result<(), Stays> {
         .into_iter()
         .filter_map(|name| std::fs::symlink_metadata(dir.join(name)).ok())
         .find(|meta| meta.is_dir() && meta.uid() != own)
-        .map(|meta| Identity { uid: meta.uid(), gid: meta.gid() });
+        .map(|meta| job_user(meta.uid()));
     remove_private(dir, identity)
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn remove_kept(dir: &Path, name: &str) -> Result<(), Stays> {
     let own = nix::unistd::geteuid().as_raw();
     let meta = std::fs::symlink_metadata(dir.join(name)).ok();
     let of_another = meta.filter(|meta| meta.is_dir() && meta.uid() != own);
-    remove_place(dir, name, of_another.map(|meta| Identity { uid: meta.uid(), gid: meta.gid() }))
+    remove_place(dir, name, of_another.map(|meta| job_user(meta.uid())))
 }
 
 /// Reason why files of a run that is over were not removed.

@@ -15,6 +15,7 @@ use super::records::Records;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job;
+use crate::host::worker_user::job_user;
 use crate::paths::Root;
 
 /// Request for the changes of a task.
@@ -157,8 +158,7 @@ fn left(
     if found.owner.uid != expected {
         return Err(gone(&format!("{} belongs to uid {} now", ground.display(), found.owner.uid)));
     }
-    let identity =
-        (found.owner.uid != own).then_some(Identity { uid: found.owner.uid, gid: found.owner.gid });
+    let identity = (found.owner.uid != own).then(|| job_user(found.owner.uid));
     // Changes of a later run there do not belong to this run.
     let is_last = runs
         .iter()

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use workspace::WorkspaceSpec;
 
 use super::fault::{Fault, LaunchError};
+use super::provision::Provision;
 use super::{closed, place};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -28,7 +29,9 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
     }
     closed::check(root, &service.config().worker, &spec)?;
     let cancel = CancellationToken::new();
-    let identity = place::identity(&spec, task, task.worker_uid, &cancel).map_err(|e| refused(&e))?;
+    let own =
+        place::OwnNumbers { uid: task.worker_uid, gid: &|| Provision::own_gid(service, board, &task.id) };
+    let identity = place::identity(&spec, task, &own, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
     let at = (board.name(), workspaces.as_path());
     let prepared = place::workspace(&spec, task, at, identity, &cancel).map_err(|e| refused(&e))?;

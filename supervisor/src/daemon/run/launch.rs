@@ -25,6 +25,7 @@ use super::stage::Stage;
 use super::surroundings::{closed_places, surroundings};
 use super::survivors::ROOT_ID;
 use crate::failpoint;
+use crate::failure::Failure;
 use crate::host::spare::Spare;
 use crate::lanes::{EndingRules, Facts, Places, Start, Terms, search_path};
 
@@ -43,7 +44,13 @@ pub(in crate::daemon) struct Launch {
 }
 
 /// Prepares all that a run needs. Blocks: it makes directories, and git may take long.
-pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, LaunchError> {
+///
+/// `own_gid` allocates a group for the task alone.
+pub(in crate::daemon) fn prepare(
+    host: &Host,
+    order: &Order,
+    own_gid: &dyn Fn() -> Result<u32, Failure>,
+) -> Result<Launch, LaunchError> {
     const STAGE: Stage = Stage::MakeRunDirectory;
     let stores = host.root.secret_stores();
     check_secrets(order, &stores)?;
@@ -53,7 +60,8 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
         .parse()
         .map_err(|e: workspace::SpecError| LaunchError::task(Stage::ReadWorkspace, e.to_string()))?;
     // The user decides about all that follows: places are made for it, and jobs run as it.
-    let identity = place::identity(&workspace, &order.task, order.own_uid, &order.cancel)?;
+    let own = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
+    let identity = place::identity(&workspace, &order.task, &own, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
     let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;

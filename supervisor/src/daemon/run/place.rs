@@ -15,16 +15,26 @@ use super::stage::Stage;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{self, JobFailure, system_reads};
+use crate::host::worker_user::{Standing, Unfit};
 use crate::paths::make_dir;
+
+/// Numbers that only one task has.
+pub(in crate::daemon) struct OwnNumbers<'a> {
+    /// User of the task, given with its claim; only for a scratch workspace.
+    pub(in crate::daemon) uid: Option<u32>,
+    /// Allocates the group of the task, for a directory whose owner has no account.
+    pub(in crate::daemon) gid: &'a dyn Fn() -> Result<u32, Failure>,
+}
 
 /// Returns the user of a worker. None keeps the daemon's user, which is not root then.
 ///
-/// Under root, it is the owner of the directory or repository for `dir` and `worktree`, else the task's own uid from
-/// the configured range. A task gets an owner's uid only if root or that user made the task.
+/// Under root, it is the owner of the directory or repository for `dir` and `worktree`, with the primary group of the
+/// owner's account, else the task's own uid from the configured range. A task gets an owner's uid only if root or that
+/// user made the task.
 pub(in crate::daemon) fn identity(
     spec: &WorkspaceSpec,
     task: &Task,
-    own_uid: Option<u32>,
+    own: &OwnNumbers<'_>,
     cancel: &CancellationToken,
 ) -> Result<Option<Identity>, LaunchError> {
     const STAGE: Stage = Stage::ChooseUser;
@@ -33,7 +43,8 @@ pub(in crate::daemon) fn identity(
     }
     let (path, place) = match spec {
         WorkspaceSpec::Scratch => {
-            let uid = own_uid
+            let uid = own
+                .uid
                 .ok_or_else(|| LaunchError::task(STAGE, "no uid was allocated from worker.first_uid on"))?;
             return Ok(Some(Identity { uid, gid: uid }));
         }
@@ -50,12 +61,12 @@ pub(in crate::daemon) fn identity(
     let ground = ground_of(spec, path, cancel)
         .map_err(|failure| LaunchError::ground(STAGE, place.clone(), failure))?;
     let owner = ground.owner;
-    // No worker runs as root or in root's group, whoever made the task.
-    if owner.uid == 0 || owner.gid == 0 {
-        let error =
-            with_hint(&format!("{} {}", ground.path.display(), of_root(owner)), Some(other_owner(path)));
-        return Err(LaunchError { stage: STAGE, error, fault: Fault::Environment(place) });
-    }
+    // No worker runs as root or in a group with power over the host, whoever made the task.
+    let standing = Standing::of(owner.uid).map_err(|unfit| {
+        let fault = if unfit.is_momentary() { Fault::Host } else { Fault::Environment(place.clone()) };
+        let error = with_hint(&format!("{} {unfit}", ground.path.display()), Some(remedy(&unfit, path)));
+        LaunchError { stage: STAGE, error, fault }
+    })?;
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
         return Err(LaunchError::task(
             STAGE,
@@ -67,7 +78,8 @@ pub(in crate::daemon) fn identity(
             ),
         ));
     }
-    Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
+    let allocated = || (own.gid)().map_err(|failure| LaunchError::refusal(STAGE, Environment::Root, failure));
+    standing.worker(allocated).map(Some)
 }
 
 /// Returns the directory whose owner decides the worker's user: the named one, or the parent in which it is to be made.
@@ -90,17 +102,14 @@ pub(super) fn ground_of(
     }
 }
 
-/// Returns the reason why no run works in a directory of root or root's group.
-pub(super) fn of_root(owner: Owner) -> String {
-    if owner.uid == 0 {
-        return "belongs to root, and no worker runs as root".to_owned();
-    }
-    format!("belongs to uid {} and to the group of root, and no worker has that group", owner.uid)
+/// Returns advice on a directory as whose owner no worker runs.
+pub(super) fn remedy(unfit: &Unfit, path: &Path) -> String {
+    unfit.hint().unwrap_or_else(|| other_owner(path))
 }
 
 /// Returns advice on giving root's directory to a user. Git refuses a repository of another user, also as root. The
 /// advice does not make root trust it, because programs named in its configuration would run as root.
-pub(super) fn other_owner(path: &Path) -> String {
+fn other_owner(path: &Path) -> String {
     let shown = path.display();
     if !path.exists() {
         return format!("make it for a user of its own: install -d -o <user> -g <group> {shown}");

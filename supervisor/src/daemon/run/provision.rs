@@ -45,6 +45,14 @@ impl Provision {
         Ok(Provision { uids: Some(range?), workspaces })
     }
 
+    /// Returns a group that only one task has: the number that its user would have in a scratch workspace. Blocking:
+    /// writes to the board.
+    pub(crate) fn own_gid(service: &Service, board: &BoardHandle, task: &TaskId) -> Result<u32, Failure> {
+        let range = service.worker_uids().range(board.id(), &service.config().worker)?;
+        let task = task.clone();
+        Ok(board.writer()?.call(move |board| board.allocate_uid(&task, range.first, range.last))?)
+    }
+
     /// Gives a task its user, in the transaction that opens its run.
     pub(crate) fn give(
         &self,

@@ -15,6 +15,7 @@ use super::key::TaskKey;
 use super::launch::{self, Launch};
 use super::listen;
 use super::live::{LiveRun, ShimHandle};
+use super::provision::Provision;
 use super::report::Report;
 use super::settle::Shim;
 use super::shim_watch::watch_to_end;
@@ -65,8 +66,10 @@ pub(in crate::daemon) async fn run_task(
     context.tracer.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let (shared, place) = (Arc::clone(&context), (board.id(), run.id));
+    let own = Arc::clone(&board);
     let prepared = tokio::task::spawn_blocking(move || {
-        let mut launch = launch::prepare(&shared.host, &order)?;
+        let own_gid = || Provision::own_gid(&shared.service, &own, &order.task.id);
+        let mut launch = launch::prepare(&shared.host, &order, &own_gid)?;
         shared.tracer.prepared(place, SystemClock.now());
         let child = launch::spawn(&mut launch)?;
         Ok((launch, child))

@@ -9,11 +9,12 @@ use workspace::directory::Ground;
 use workspace::{Job, WorkspaceSpec};
 
 use super::closed;
-use super::place::{ground_of, of_root, other_owner};
+use super::place::{ground_of, remedy};
 use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{self, Cause, JobFailure};
+use crate::host::worker_user::{Standing, job_user};
 use crate::paths::Root;
 use crate::service::Service;
 
@@ -91,19 +92,20 @@ fn look(
         may_make(presence, path, &ground)?;
         return require_usable(spec, None).map(|()| presence);
     }
-    if owner.uid == 0 || owner.gid == 0 {
+    if let Err(unfit) = Standing::of(owner.uid) {
         let (code, lacks) = match presence {
+            _ if unfit.is_momentary() => (Code::TryAgain, String::new()),
             Presence::There => (Code::NotPermitted, String::new()),
             Presence::ToBeMade => (Code::NotFound, format!("{} does not exist: ", path.display())),
         };
         let place = ground.path.display();
-        return Err(Failure::new(code, format!("{lacks}the {what} {place} {}", of_root(owner)))
-            .hint(other_owner(path)));
+        return Err(
+            Failure::new(code, format!("{lacks}the {what} {place} {unfit}")).hint(remedy(&unfit, path))
+        );
     }
     match caller {
         Some(caller) if caller == 0 || caller == owner.uid => {
-            let owner = Identity { uid: owner.uid, gid: owner.gid };
-            require_usable(spec, Some(owner)).map(|()| presence)
+            require_usable(spec, Some(job_user(owner.uid))).map(|()| presence)
         }
         _ => Err(Failure::new(
             Code::NotPermitted,
