@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
-use super::rows::{columns, tables};
+use super::rows::{columns, is_plain, tables};
 use super::{check, counts, create, marker, migrate, missions, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
@@ -150,7 +150,8 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
 
 /// Copies the readable rows of a table, from both ends. Returns a description of the lost rows.
 fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
-    let known = columns(source, table).unwrap_or_default();
+    let is_stored = is_plain(source, table).unwrap_or_default();
+    let known = if is_stored { columns(source, table).unwrap_or_default() } else { Vec::new() };
     let shared: Vec<String> =
         columns(target, table)?.into_iter().filter(|column| known.contains(column)).collect();
     if shared.is_empty() {
