@@ -14,7 +14,7 @@ use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, is_plain, tables};
-use super::{check, counts, create, marker, migrate, missions, sequence, usage};
+use super::{check, counts, create, marker, migrate, missions, objects, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
@@ -99,6 +99,10 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
 /// Rebuilds the indices. Returns true if the board is sound then.
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
+        // Statements on foreign objects could do anything; a rebuilt board has none.
+        if let Some(difference) = objects::differences(&conn, path)?.into_iter().next() {
+            return Ok(vec![difference]);
+        }
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
         let Schema { found, known } = open::schema(&conn, path)?;
         // The migrations compute the counters of an older schema.
