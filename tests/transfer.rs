@@ -88,6 +88,44 @@ fn files_and_details_go_out_and_come_back_on_another_root() {
 }
 
 #[test]
+fn tasks_under_a_wider_policy_are_imported_only_where_that_is_accepted() {
+    let fleet = Fleet::offline();
+    fleet.create("wide", "true", &["--policy", "unconfined"]);
+    fleet.create("narrow", "true", &["--policy", "strict"]);
+    fleet.json(["export", "--file", "board.jsonl"]);
+    let import = ["--board", "copy", "import", "board.jsonl"];
+
+    let refused = fleet.cli(import).refused(4, "1 task under `unconfined`");
+
+    assert!(refused.stderr.contains("--accept-policy unconfined"), "{}", refused.stderr);
+    assert_eq!(fleet.json(["--board", "copy", "list"]), json!([]));
+    let other = ["--accept-policy", "network"];
+    fleet.cli([import.as_slice(), &other].concat()).refused(4, "under `unconfined`");
+    let read = fleet.json([import.as_slice(), &["--accept-policy", "unconfined"]].concat());
+    assert_eq!(read["rows"]["tasks"], 2);
+}
+
+#[test]
+fn a_backup_that_another_program_has_changed_is_not_restored() {
+    let fleet = Fleet::offline();
+    fleet.create("a", "true", &["--triage"]);
+    fleet.json(["backup", "board.db"]);
+    let copy = fleet.home().join("board.db");
+    let trigger = "CREATE TRIGGER wide AFTER INSERT ON tasks BEGIN \
+         UPDATE tasks SET policy = 'unconfined' WHERE id = new.id; END";
+    rusqlite::Connection::open(&copy).unwrap().execute_batch(trigger).unwrap();
+    fleet.give(&copy);
+
+    fleet.cli(["restore", "board.db"]).refused(1, "the trigger `wide` does not belong to this program");
+
+    assert_eq!(fleet.json(["list"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        fleet.json(["show", &fleet.create("b", "true", &["--triage"])])["task"]["policy"],
+        json!(null)
+    );
+}
+
+#[test]
 fn attached_files_of_the_established_program_come_along() {
     let fleet = Fleet::offline();
     let home = fleet.home();

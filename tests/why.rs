@@ -87,6 +87,27 @@ fn without_a_daemon_a_ready_task_says_so_and_how_to_get_one() {
 }
 
 #[test]
+fn without_a_daemon_a_task_whose_start_failed_says_why() {
+    let fleet = Fleet::offline();
+    let place = fleet.home().join("gone");
+    std::fs::create_dir(&place).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(&place, Some(65534), Some(65534)).unwrap();
+    }
+    let workspace = format!("dir:{}", place.display());
+    let task = fleet.create("work", "true", &["--workspace", &workspace]);
+    std::fs::remove_dir(&place).unwrap();
+    fleet.cli(["dispatch"]);
+
+    let told = fleet.show(&task)["why"].clone();
+
+    let text = told["text"].as_str().unwrap();
+    assert!(text.starts_with("its last run failed: ") && text.ends_with("supervisor daemon"), "{told}");
+    let table = fleet.cli(["list", "--why"]).ok().stdout;
+    assert!(table.contains("its last run failed"), "{table}");
+}
+
+#[test]
 fn the_table_with_reasons_fits_a_terminal_of_eighty_columns() {
     let fleet = Fleet::offline();
     let parent = fleet.create("a parent with a title that is rather long for any terminal", "true", &[]);

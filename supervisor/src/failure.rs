@@ -128,6 +128,7 @@ impl From<kernel::OpenError> for Failure {
             E::Empty { .. }
             | E::Truncated { .. }
             | E::NotABoard { .. }
+            | E::Foreign { .. }
             | E::NotAFile { .. }
             | E::Corrupt { .. }
             | E::NewerSchema { .. }

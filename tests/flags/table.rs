@@ -243,6 +243,11 @@ pub(super) const TABLE: &[Row] = &[
     ("hold", "until", Lines("hold {ready} --reason r", "hold {ready} --reason r --until 2h")),
     (
         "import",
+        "accept-policy",
+        Test("tests/transfer.rs", "tasks_under_a_wider_policy_are_imported_only_where_that_is_accepted"),
+    ),
+    (
+        "import",
         "from-hermes",
         Test("tests/transfer.rs", "a_board_of_the_established_program_is_taken_over_and_goes_on"),
     ),

@@ -1,6 +1,7 @@
 //! Chats: finds the tasks that a reply is about, sets the directory of a thread's tasks, and makes tasks for mentions.
 
 use super::Board;
+use crate::board::mention::beyond;
 use crate::board::view::View;
 use crate::model::actor::Actor;
 use crate::model::error::Error;
@@ -85,7 +86,8 @@ impl Board<'_> {
         let subject = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let subject = subject.chars().filter(|c| !c.is_control()).take(SUBJECT).collect::<String>();
         let mut made = Vec::new();
-        for profile in mention::mentioned(text, known) {
+        let (asked, passed) = mention::mentioned_and_passed(text, known);
+        for profile in asked {
             let new = NewTask {
                 title: subject.clone(),
                 body: Some(text.to_owned()),
@@ -98,6 +100,7 @@ impl Board<'_> {
                 Err(error) => Mention { profile, task: None, refused: Some(error.to_string()) },
             });
         }
+        made.extend(passed.into_iter().map(beyond));
         Ok(made)
     }
 }

@@ -10,6 +10,7 @@ use crate::model::error::Error;
 use crate::model::id::AttachmentId;
 use crate::model::note::NewAttachment;
 use crate::rules::authority;
+use crate::store::imported::ImportedPolicy;
 use crate::transfer::adopt;
 use crate::transfer::export::{self, Imported};
 use crate::transfer::peer::{Adopted, PeerBoard};
@@ -41,6 +42,11 @@ impl Board<'_> {
         let adopted = adopt::adopt(self.tx, peer, files, actor, self.now())?;
         self.require_readable()?;
         Ok(adopted)
+    }
+
+    /// Returns the policies under which the tasks of an import would run, before anything of it is committed.
+    pub fn imported_policies(&self) -> Result<Vec<ImportedPolicy>, Error> {
+        self.tx.imported_policies()
     }
 
     /// Refuses values that satisfy the schema but have no meaning: reads each row as every later reader will.

@@ -29,7 +29,8 @@ impl Board<'_> {
         // The policy of a worker's task follows from its run.
         let policy = tenant.as_ref().filter(|_| actor.kind != ActorKind::Worker).and_then(policy);
         let mut is_full = false;
-        for profile in mention::mentioned(&comment.body, known) {
+        let (asked, passed) = mention::mentioned_and_passed(&comment.body, known);
+        for profile in asked {
             let outcome = self.attempt(|board| board.mention_one(comment, &profile, policy.clone(), actor));
             made.push(match outcome {
                 Ok(task) => Mention { profile, task: Some(task), refused: None },
@@ -40,6 +41,7 @@ impl Board<'_> {
                 }
             });
         }
+        made.extend(passed.into_iter().map(beyond));
         if is_full && actor.kind == ActorKind::Person {
             self.ask_for_more_tasks_in(&comment.task_id, actor)?;
         } else if is_full {
@@ -80,4 +82,11 @@ impl Board<'_> {
         self.append(&on, run, EventKind::Mentioned, payload, &actor.label())?;
         Ok(task.id)
     }
+}
+
+/// Returns the result for a profile that is mentioned after as many as a text may ask.
+pub(super) fn beyond(profile: Profile) -> Mention {
+    let refused =
+        format!("a text asks at most {} profiles; mention {profile} in another one", mention::MENTIONS);
+    Mention { profile, task: None, refused: Some(refused) }
 }

@@ -5,15 +5,32 @@ use crate::model::id::Profile;
 /// Largest number of profiles that a comment mentions.
 pub(crate) const MENTIONS: usize = 8;
 
+/// Largest number of further profiles that are named as not asked.
+const PASSED: usize = 24;
+
 /// Returns the names after `@` in a text for which `known` is true: each once, in their order, at most `MENTIONS`.
 ///
 /// Names do not count in lines that begin with `>`, in fenced or indented code blocks, in code spans, in e-mail addresses
 /// and in paths. The running time is linear in the length of the text.
 pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
+    first(text, MENTIONS, known)
+}
+
+/// Returns the same profiles, and those after them that are mentioned too and get no task, at most `PASSED`.
+pub(crate) fn mentioned_and_passed(
+    text: &str,
+    known: impl Fn(&Profile) -> bool,
+) -> (Vec<Profile>, Vec<Profile>) {
+    let mut found = first(text, MENTIONS + PASSED, known);
+    let passed = found.split_off(found.len().min(MENTIONS));
+    (found, passed)
+}
+
+fn first(text: &str, most: usize, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
     let mut found = Vec::new();
     for paragraph in unquoted_paragraphs(text) {
         for name in names(&without_spans(&paragraph)) {
-            if found.len() == MENTIONS {
+            if found.len() == most {
                 return found;
             }
             if let Ok(profile) = name.parse::<Profile>()
@@ -179,6 +196,9 @@ mod tests {
     fn a_comment_of_a_thousand_names_mentions_a_few() {
         let text: String = (0..1000).map(|at| format!("@p{at}")).collect::<Vec<_>>().join(" ");
         assert_eq!(mentioned(&text, |_| true).len(), MENTIONS);
+        let (asked, passed) = mentioned_and_passed(&text, |_| true);
+        assert_eq!((asked.len(), passed.len(), passed[0].as_str()), (MENTIONS, PASSED, "p8"));
+        assert_eq!(mentioned_and_passed("@bob", |_| true).1, []);
         let ticks: String = (1..500).map(|length| "`".repeat(length) + " @bob ").collect();
         assert_eq!(of(&ticks), ["bob"]);
     }

@@ -251,6 +251,45 @@ fn what_is_no_board_of_the_established_program_is_refused() {
 }
 
 #[test]
+fn times_keys_and_priorities_of_other_forms_are_reported_and_not_taken() {
+    let bench = Bench::new();
+    let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = peer(dir.path());
+    let odd = "UPDATE tasks SET priority = 'high', completed_at = 253402300800 WHERE id = 't_00000001';
+        UPDATE task_runs SET ended_at = -5 WHERE id = 11;
+        UPDATE task_comments SET id = -7 WHERE id = 21;
+        UPDATE task_events SET run_id = 9223372036854775807 WHERE id = 32;";
+    Connection::open(&path).unwrap().execute_batch(odd).unwrap();
+
+    let left = take_over(&bench, PeerBoard::read(&path, scratch.path()).unwrap()).left.join("\n");
+
+    for told in [
+        "values of tasks.priority are no numbers, and count as 0 (t_00000001)",
+        "values of tasks.completed_at are no times of the years 1970 to 9999 (t_00000001)",
+        "values of task_runs.ended_at are no times of the years 1970 to 9999 (11 of t_00000001)",
+        "values of task_comments.id are no keys of rows (-7 of t_00000001)",
+        "values of task_events.run_id are no keys of rows (32 of t_00000001)",
+    ] {
+        assert!(left.contains(told), "{told}: {left}");
+    }
+    let done = bench.task(&id("t_00000001"));
+    assert_eq!(done.priority, 0);
+    let comments = bench.readers.with(|view| view.comments(&done.id)).unwrap();
+    assert!(comments.iter().all(|comment| comment.id.0 > 0), "{comments:?}");
+}
+
+#[test]
+fn a_virtual_table_of_the_established_program_is_not_read() {
+    let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = dir.path().join("kanban.db");
+    let endless = "CREATE VIEW v AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS rowid, x AS id FROM n;
+        CREATE VIRTUAL TABLE tasks USING fts5(id, content='v')";
+    Connection::open(&path).unwrap().execute_batch(endless).unwrap();
+    let error = PeerBoard::read(&path, scratch.path()).unwrap_err();
+    assert!(error.to_string().contains("its table tasks is virtual"), "{error}");
+}
+
+#[test]
 fn the_kinds_of_events_that_a_board_has_brought_are_known_on_it() {
     let bench = Bench::new();
     let dir = tempfile::tempdir().unwrap();

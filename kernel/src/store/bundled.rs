@@ -12,7 +12,7 @@ use super::open_error::{OpenError, sqlite, unreadable};
 use crate::model::id::Digest;
 use crate::model::note::Attachment;
 
-const TABLES: &str = "
+pub(super) const TABLES: &str = "
     CREATE TABLE bundled_files (sha256 TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
     CREATE TABLE bundled_details (only INTEGER PRIMARY KEY CHECK (only = 1), details TEXT NOT NULL) STRICT;";
 const NO_TABLES: &str = "DROP TABLE IF EXISTS bundled_files; DROP TABLE IF EXISTS bundled_details;";

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
 use super::tx::Tx;
-use super::{counts, missions, usage};
+use super::{counts, missions, objects, usage};
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, EventId};
 
@@ -73,9 +73,14 @@ pub(crate) fn still_holds(path: &Path, board: BoardId, last_event: EventId) -> b
 
 /// Returns the faults of an open database.
 pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, OpenError> {
+    // First, because the other checks run what a foreign view or the constraint of a column says.
+    let mut faults = objects::differences(conn, path).or_else(reported)?;
+    if !faults.is_empty() {
+        return Ok(faults);
+    }
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let depth = if size > BIG { "quick_check" } else { "integrity_check" };
-    let mut faults = integrity(conn, depth).or_else(|error| damaged(path, error))?;
+    faults.extend(integrity(conn, depth).or_else(|error| damaged(path, error))?);
     faults.extend(orphans(conn).or_else(|error| damaged(path, error))?);
     // The counters of an older schema are not checked: the migrations compute them anew.
     let Schema { found, known } = open::schema(conn, path)?;
@@ -88,7 +93,10 @@ pub(super) fn faults(conn: &Connection, path: &Path) -> Result<Vec<String>, Open
 
 /// Returns a fault if the file is so damaged that the check itself fails. Any other failure is an error of the check.
 fn damaged(path: &Path, error: rusqlite::Error) -> Result<Vec<String>, OpenError> {
-    let error = sqlite("check", path, error);
+    reported(sqlite("check", path, error))
+}
+
+fn reported(error: OpenError) -> Result<Vec<String>, OpenError> {
     if let OpenError::Corrupt { detail, .. } = error { Ok(vec![detail]) } else { Err(error) }
 }
 

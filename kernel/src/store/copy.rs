@@ -10,7 +10,7 @@ use super::files::{sync, with_end};
 use super::open;
 use super::open_error::{OpenError, sqlite, unreadable};
 use super::tx::Database;
-use super::{check, create, identity, migrate};
+use super::{check, create, identity, migrate, objects};
 use crate::model::id::{BoardId, BoardName, RunId};
 
 impl Database {
@@ -23,7 +23,13 @@ impl Database {
 /// Copies a board without comparing it with the marker beside it: a backup, whose directory does not belong to it.
 pub(crate) fn copy_foreign(from: &Path, draft: &Path) -> Result<(), OpenError> {
     open::look(from)?;
-    copy(&open::foreign(from)?, draft)
+    let source = open::foreign(from)?;
+    // The copy of the pages has no limit on its time, so the schema is read before.
+    if let Some(difference) = objects::differences(&source, from)?.into_iter().next() {
+        return Err(OpenError::Foreign { path: from.to_owned(), difference });
+    }
+    objects::unlimit(&source, from)?;
+    copy(&source, draft)
 }
 
 /// Returns the name of a board without comparing it with the marker beside it.

@@ -177,6 +177,56 @@ fn a_restore_of_something_else_leaves_the_board_alone() {
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
+/// Trigger that gives every later task another policy, and view that never ends.
+const FOREIGN: [&str; 3] = [
+    "CREATE TRIGGER wide AFTER INSERT ON tasks BEGIN UPDATE tasks SET policy = 'unconfined' WHERE id = new.id; END",
+    "DROP TABLE spend; CREATE VIEW spend AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n",
+    "DROP TABLE bundled_files; \
+     CREATE VIEW bundled_files AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS sha256, x AS bytes FROM n",
+];
+
+#[test]
+fn a_backup_with_an_object_of_another_maker_is_refused_at_once_and_the_board_stays() {
+    let bench = Bench::new();
+    bench.ready();
+    let copies = FOREIGN.map(|change| {
+        let to = bench.directory.path().join("copy.db");
+        backup_board(&bench.path, &to, Existing::Replace, "{}").unwrap();
+        rusqlite::Connection::open(&to).unwrap().execute_batch(change).unwrap();
+        let kept = bench.directory.path().join(format!("{}.db", change.len()));
+        fs::rename(&to, &kept).unwrap();
+        kept
+    });
+    let (_directory, path) = close(bench);
+    let before = fs::read(&path).unwrap();
+
+    for (copy, named) in copies.iter().zip(["trigger `wide`", "view `spend`", "view `bundled_files`"]) {
+        let error = restore_board(&path, copy, RunId(0), NOW, &|_| ()).unwrap_err();
+        assert!(
+            matches!(&error, OpenError::Foreign { difference, .. } if difference.contains(named)),
+            "{error}"
+        );
+    }
+
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_board_with_an_object_of_another_maker_is_not_sound_and_a_repair_leaves_it_out() {
+    let bench = Bench::new();
+    bench.ready();
+    let (_directory, path) = close(bench);
+    rusqlite::Connection::open(&path).unwrap().execute_batch(FOREIGN[0]).unwrap();
+
+    let faults = check_board(&path).unwrap();
+
+    assert!(faults.len() == 1 && faults[0].contains("trigger `wide`"), "{faults:?}");
+    let repaired = repair_board(&path, &"test".parse().unwrap(), NOW).unwrap();
+    assert!(matches!(repaired, Repair::Rebuilt { ref losses, .. } if losses.is_empty()), "{repaired:?}");
+    assert_eq!(check_board(&path).unwrap(), Vec::<String>::new());
+    assert_eq!(titles(&path), ["work"]);
+}
+
 #[test]
 fn a_missing_board_is_restored_too() {
     let bench = Bench::new();

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::objects;
 use super::open_error::{OpenError, sqlite};
-use super::rows::{columns, tables};
+use super::rows::{columns, is_plain, tables};
 use crate::model::cell::Cell;
 
 /// Row by its columns.
@@ -26,12 +28,24 @@ pub(crate) fn read(copy: &Path, path: &Path, wanted: &[&str]) -> Result<Foreign,
     // Writable, so that SQLite applies the copied log.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(copy, flags).map_err(fail)?;
+    // Its statements can be slow by design: a generated column computes anything.
+    let size = std::fs::metadata(copy).map_or(0, |meta| meta.len());
+    objects::limit(&conn, path, objects::TIME + Duration::from_secs(size >> 20))?;
     let sound: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(fail)?;
     if sound != "ok" {
         return Err(OpenError::Corrupt { path: path.to_owned(), detail: sound });
     }
     let there = tables(&conn).map_err(fail)?;
     let is_there = |table: &str| there.iter().any(|name| name == table);
+    for table in wanted.iter().filter(|table| is_there(table)) {
+        // A virtual table can run any view of the file.
+        if !is_plain(&conn, table).map_err(fail)? {
+            return Err(OpenError::Corrupt {
+                path: path.to_owned(),
+                detail: format!("its table {table} is virtual"),
+            });
+        }
+    }
     if wanted.first().is_some_and(|first| !is_there(first)) {
         return Err(OpenError::NotABoard { path: path.to_owned(), application_id: 0 });
     }

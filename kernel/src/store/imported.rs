@@ -6,9 +6,45 @@ use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
-use crate::model::id::TaskId;
+use crate::model::id::{Profile, TaskId};
+
+/// Policy under which imported tasks would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedPolicy {
+    /// Assignee of the tasks, or their reviewer.
+    pub assignee: Option<Profile>,
+    /// Policy that the tasks name.
+    pub policy: Option<String>,
+    /// Number of the tasks.
+    pub tasks: u64,
+    /// First of the tasks.
+    pub first: TaskId,
+}
 
 impl Tx<'_> {
+    /// Returns the policies under which imported tasks would run, by assignee and policy. Tasks that are over count if they
+    /// name a policy. A review runs under the policy of the work.
+    pub(crate) fn imported_policies(&self) -> Result<Vec<ImportedPolicy>, Error> {
+        self.conn.list(
+            "list the policies",
+            "SELECT CASE WHEN status = 'review' AND reviewer IS NOT NULL THEN reviewer ELSE assignee END AS performer, \
+               CASE status WHEN 'review' THEN coalesce(policy, (SELECT r.policy FROM task_runs r \
+                 WHERE r.task_id = t.id AND r.purpose = 'work' ORDER BY r.id DESC LIMIT 1)) ELSE policy END AS wanted, \
+               count(*), min(id) \
+             FROM tasks t WHERE status NOT IN ('done', 'archived') OR policy IS NOT NULL GROUP BY 1, 2 ORDER BY 4",
+            [],
+            |row| {
+                let count: i64 = row.get(2)?;
+                Ok(ImportedPolicy {
+                    assignee: row.get(0)?,
+                    policy: row.get(1)?,
+                    tasks: count.max(0).unsigned_abs(),
+                    first: row.get(3)?,
+                })
+            },
+        )
+    }
+
     /// True if a task or one of its runs is assigned to this name.
     pub(crate) fn has_worker(&self, task: &TaskId, name: &str) -> Result<bool, Error> {
         self.conn.value(

@@ -62,6 +62,13 @@ pub(super) fn to_latest(conn: &mut Connection, step: &'static str, path: &Path) 
     migrations().to_latest(conn).map_err(fail)
 }
 
+/// Makes the schema of a version in an empty database; messages name `path`.
+pub(super) fn to_version(conn: &mut Connection, version: i64, path: &Path) -> Result<(), OpenError> {
+    let step = "compare the schema of";
+    let fail = |source| OpenError::Sqlite { step, path: path.to_owned(), source: Box::new(source) };
+    migrations().to_version(conn, usize::try_from(version).unwrap_or_default()).map_err(fail)
+}
+
 /// Returns the newest schema that this program knows.
 pub(crate) fn latest() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::checkpoint::BUSY;
 use super::open_error::{OpenError, sqlite, unreadable};
-use super::{identity, marker, migrate};
+use super::{identity, marker, migrate, objects};
 
 /// Size of the smallest database that `SQLite` writes, in bytes.
 const SMALLEST: u64 = 512;
@@ -83,10 +83,12 @@ pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// Opens a board without comparing it with the marker beside it: a backup, whose directory does not belong to it.
+/// Opens a board without comparing it with the marker beside it: a backup, whose directory does not belong to it. Its
+/// statements have a limit on their time.
 pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    objects::limit(&conn, path, objects::TIME)?;
     check(&conn, path)?;
     Ok(conn)
 }

@@ -25,6 +25,9 @@ pub enum OpenError {
     /// The file belongs to another program.
     #[error("{} is not a board: its application id is {application_id:#x}", path.display())]
     NotABoard { path: PathBuf, application_id: i32 },
+    /// The file has a schema that this program has not made.
+    #[error("{} is not a backup of this program: {difference}", path.display())]
+    Foreign { path: PathBuf, difference: String },
     /// The file is damaged.
     #[error("the board {} is damaged: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
@@ -76,6 +79,11 @@ impl OpenError {
                  `supervisor restore <file>` restores a backup"
                     .to_owned(),
             ),
+            OpenError::Foreign { .. } => Some(
+                "its schema would act on every later statement of the board; restore a backup that `supervisor backup` has written and \
+                 nothing else has changed"
+                    .to_owned(),
+            ),
             OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {
                 Some(format!("move {} away if it is yours, then create the board again", path.display()))
             }
@@ -114,6 +122,10 @@ pub(crate) fn sqlite(step: &'static str, path: &Path, error: rusqlite::Error) ->
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             OpenError::Corrupt { path, detail: error.to_string() }
+        }
+        // Only the limit on the time of a foreign file interrupts a statement.
+        Some(ErrorCode::OperationInterrupted) => {
+            OpenError::Corrupt { path, detail: "a statement on it takes too long".to_owned() }
         }
         Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
             OpenError::Permission { path, source: io::Error::other(error) }

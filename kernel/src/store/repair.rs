@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
-use super::rows::{columns, tables};
-use super::{check, counts, create, marker, migrate, missions, sequence, usage};
+use super::rows::{columns, is_plain, tables};
+use super::{check, counts, create, marker, migrate, missions, objects, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
@@ -99,6 +99,10 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
 /// Rebuilds the indices. Returns true if the board is sound then.
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
+        // Statements on foreign objects could do anything; a rebuilt board has none.
+        if let Some(difference) = objects::differences(&conn, path)?.into_iter().next() {
+            return Ok(vec![difference]);
+        }
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
         let Schema { found, known } = open::schema(&conn, path)?;
         // The migrations compute the counters of an older schema.
@@ -150,7 +154,8 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
 
 /// Copies the readable rows of a table, from both ends. Returns a description of the lost rows.
 fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
-    let known = columns(source, table).unwrap_or_default();
+    let is_stored = is_plain(source, table).unwrap_or_default();
+    let known = if is_stored { columns(source, table).unwrap_or_default() } else { Vec::new() };
     let shared: Vec<String> =
         columns(target, table)?.into_iter().filter(|column| known.contains(column)).collect();
     if shared.is_empty() {

@@ -49,6 +49,15 @@ pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(tables.into_iter().filter(|table| !counts::DERIVED.contains(&table.as_str())).collect())
 }
 
+/// True if a table stores its rows: it is neither a view nor virtual.
+pub(super) fn is_plain(conn: &Connection, table: &str) -> rusqlite::Result<bool> {
+    conn.query_row(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql LIKE 'CREATE TABLE %')",
+        [table],
+        |row| row.get(0),
+    )
+}
+
 pub(super) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
     let rows = statement.query_map([table], |row| row.get(0))?;

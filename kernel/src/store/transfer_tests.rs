@@ -267,6 +267,57 @@ fn files_that_are_not_what_they_say_are_refused_and_none_is_kept() {
 }
 
 #[test]
+fn a_value_that_no_board_has_is_refused_with_its_line_and_column() {
+    let text = full().dump();
+    let with = |table: &str, column: &str, value: serde_json::Value| {
+        let mut is_first = true;
+        let lines = text.lines().map(|line| {
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            if line["table"] == table && std::mem::take(&mut is_first) {
+                line["row"][column] = value.clone();
+            }
+            line.to_string()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    for (table, column, value) in [
+        ("tasks", "created_at", serde_json::json!(-1)),
+        ("tasks", "updated_at", serde_json::json!(253_402_300_800_000_000_i64)),
+        ("tasks", "priority", serde_json::json!("high")),
+        ("tasks", "id", serde_json::json!("0123abcd")),
+        ("task_ids", "id", serde_json::json!("of another form")),
+        ("task_comments", "id", serde_json::json!(i64::MAX)),
+        ("schedules", "next", serde_json::json!(i64::MAX)),
+        ("sqlite_sequence", "seq", serde_json::json!(i64::MAX)),
+    ] {
+        let error = import(&Bench::new(), &with(table, column, value)).unwrap_err().to_string();
+        assert!(
+            error.contains("line ") && error.contains(&format!("{table}.{column}")),
+            "{table}.{column}: {error}"
+        );
+    }
+}
+
+#[test]
+fn the_policies_of_imported_tasks_are_known_before_the_import_is_kept() {
+    let bench = Bench::new();
+    let policy = |policy: &str, title: &str| {
+        bench.create(NewTask {
+            policy: Some(policy.to_owned()),
+            assignee: Some("ann".parse().unwrap()),
+            ..titled(title)
+        })
+    };
+    let wide = policy("unconfined", "wide").id;
+    policy("unconfined", "wide too");
+    bench.create(titled("plain"));
+    let found = bench.call(|board| board.imported_policies()).unwrap();
+    let told: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
+    assert!(told.contains(&(Some("unconfined"), 2)) && told.contains(&(None, 1)), "{found:?}");
+    assert!(found.iter().any(|one| one.first == wide), "{found:?}");
+}
+
+#[test]
 fn an_older_export_without_files_and_newer_tables_is_read() {
     let text = full().dump();
     let old: Vec<String> = text

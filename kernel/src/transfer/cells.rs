@@ -1,5 +1,6 @@
 //! Conversions of another program's cells to texts and numbers.
 
+use super::values;
 use crate::model::cell::Cell;
 use crate::store::foreign::ForeignRow;
 
@@ -24,5 +25,15 @@ pub(super) fn number(row: &ForeignRow, column: &str) -> Option<i64> {
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds are meant")]
         Cell::Real(number) => Some(*number as i64),
         Cell::Null | Cell::Blob(_) => None,
+    }
+}
+
+/// Returns the key of a row; none for a number that no row of a board has as its key.
+pub(super) fn key(row: &ForeignRow, column: &str) -> Option<i64> {
+    match row.get(column)? {
+        Cell::Real(_) => None,
+        Cell::Integer(_) | Cell::Text(_) | Cell::Null | Cell::Blob(_) => {
+            number(row, column).and_then(values::key)
+        }
     }
 }

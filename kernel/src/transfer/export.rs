@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::bundle;
 use super::chunks::{Incoming, Piece, Refused, pieces};
+use super::values::unfit;
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
 use crate::model::counted::Counted;
@@ -272,7 +273,11 @@ fn insert(tx: &Tx<'_>, table: &str, known: &[String], row: Map<String, Value>) -
         if !known.contains(&name) {
             return Err(format!("{table} has no column {name:?}"));
         }
-        values.push(from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?);
+        let cell = from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?;
+        if let Some(why) = unfit(table, &name, &cell) {
+            return Err(format!("{table}.{name} {why}"));
+        }
+        values.push(cell);
         names.push(name);
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

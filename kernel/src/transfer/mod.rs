@@ -8,6 +8,7 @@ mod chunks;
 pub(crate) mod export;
 pub(crate) mod peer;
 pub(crate) mod projection;
+mod values;
 
 #[cfg(test)]
 mod fuzz_tests;

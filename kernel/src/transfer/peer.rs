@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::cells::{number, text, word};
+use super::cells::{key, text, word};
 use crate::model::id::AttachmentId;
 use crate::store::files::with_end;
 use crate::store::foreign::{self, Foreign, ForeignRow};
@@ -73,7 +73,7 @@ impl PeerBoard {
             let name = name.get(..name.floor_char_boundary(255)).unwrap_or_default();
             let name = if matches!(name, "" | "." | "..") { "file" } else { name };
             Some(PeerFile {
-                id: AttachmentId(number(row, "id")?),
+                id: AttachmentId(key(row, "id")?),
                 filename: name.to_owned(),
                 content_type: word(row, "content_type"),
                 author: word(row, "uploaded_by"),

@@ -15,6 +15,9 @@ use crate::given;
 use crate::roster::CannotRun;
 use crate::time::timestamp;
 
+/// Reason of every task that a daemon would start.
+const NO_DAEMON: &str = "no daemon serves this root; start one with: supervisor daemon";
+
 /// Sets the reason of each of these tasks.
 pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
     let roster = call.service.roster();
@@ -66,11 +69,18 @@ pub(crate) async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, 
 }
 
 fn no_daemon(task: &Task) -> Waiting {
-    let text = match task.status {
-        Status::Running => "no daemon watches its run; the next one takes it over: supervisor daemon",
-        _ => "no daemon serves this root; start one with: supervisor daemon",
-    };
-    Waiting::new(WaitingCode::NoDaemon, text)
+    if task.status == Status::Running {
+        let text = "no daemon watches its run; the next one takes it over: supervisor daemon";
+        return Waiting::new(WaitingCode::NoDaemon, text);
+    }
+    // A daemon would know better, so without one the last failure is all that can be said.
+    let failed = task.last_failure_error.as_deref().and_then(|error| error.lines().next());
+    match failed.map(str::trim).filter(|error| !error.is_empty()) {
+        Some(error) => {
+            Waiting::new(WaitingCode::NoDaemon, format!("its last run failed: {error}; {NO_DAEMON}"))
+        }
+        None => Waiting::new(WaitingCode::NoDaemon, NO_DAEMON),
+    }
 }
 
 /// Returns a reason as one line for people, with its end.
@@ -79,7 +89,12 @@ pub(crate) fn line(why: &Waiting) -> String {
     let word = if starts { "at" } else { "until" };
     // Other reasons contain texts of workers and people, in which no option may be inserted.
     let is_own = matches!(why.code, WaitingCode::NoDaemon | WaitingCode::Unassigned | WaitingCode::Time);
-    let text = if is_own { given::repeated(&why.text) } else { why.text.clone() };
+    let text = match why.text.strip_suffix(NO_DAEMON) {
+        // An error of a run stands before it.
+        Some(before) => format!("{before}{}", given::repeated(NO_DAEMON)),
+        None if is_own => given::repeated(&why.text),
+        None => why.text.clone(),
+    };
     match why.until {
         Some(at) => {
             format!("{text} ({word} {})", timestamp::soon(at, kernel::Clock::now(&kernel::SystemClock)))

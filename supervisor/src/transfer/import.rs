@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use kernel::{Actor, Adopted, BoardName, Extent, PeerBoard, Sweep};
+use kernel::{Actor, Adopted, BoardName, Counted, Extent, ImportedPolicy, PeerBoard, Sweep, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::attached;
 use super::peer_files;
+use crate::config::Config;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::roster::Roster;
 use crate::service::details::Details;
 use crate::service::{BoardHandle, Service};
 
@@ -33,16 +36,26 @@ pub(crate) struct Imported {
     pub(crate) left: Vec<String>,
 }
 
-/// Imports a source into an empty board.
+/// Caller of an import.
+pub(crate) struct Importer {
+    pub(crate) actor: Actor,
+    /// Policies that the caller accepts for the imported tasks.
+    pub(crate) accepted: BTreeSet<String>,
+}
+
+/// Imports a source into an empty board. Tasks that would run under a wider policy than the default are imported only if
+/// the caller accepts that policy.
 pub(crate) fn read(
     source: Source,
     service: &Service,
     board: &BoardHandle,
-    actor: Actor,
+    importer: Importer,
 ) -> Result<Imported, Failure> {
+    let Importer { actor, accepted } = importer;
     let root = service.root();
     let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
-    let imported = read_rows(source, board, actor, open).and_then(|(mut imported, details)| {
+    let terms = Terms { open, accepted, roster: service.roster(), config: service.config() };
+    let imported = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
         imported.left.extend(attached::flaws(root, board.name())?.1);
         if let (Some(details), Some(dir)) = (details, root.board(board.name()).parent()) {
             details.write(dir)?;
@@ -63,12 +76,57 @@ enum OpenRuns {
     Refused,
 }
 
+/// Conditions of an import.
+struct Terms {
+    open: OpenRuns,
+    /// Policies that the caller accepts.
+    accepted: BTreeSet<String>,
+    roster: Arc<Roster>,
+    config: Arc<Config>,
+}
+
+impl Terms {
+    /// Refuses tasks that would run under a wider policy than the default, unless the caller accepts it.
+    fn require_accepted(&self, found: Vec<ImportedPolicy>) -> Result<(), kernel::Error> {
+        let mut wider: BTreeMap<String, (u64, TaskId)> = BTreeMap::new();
+        for one in found {
+            let asked = one.policy.as_deref();
+            let name = match (&one.assignee, asked) {
+                (Some(assignee), _) => self.roster.policy_name(assignee, asked, &self.config),
+                (None, Some(asked)) => asked.to_owned(),
+                (None, None) => continue,
+            };
+            if !self.accepted.contains(&name) && !is_no_wider(&name, &self.config.worker.policy) {
+                wider.entry(name).or_insert((0, one.first)).0 += one.tasks;
+            }
+        }
+        if wider.is_empty() {
+            return Ok(());
+        }
+        let told = wider.iter().map(|(name, (count, first))| {
+            format!("{} under `{name}` (such as {first})", Counted(*count, "task"))
+        });
+        let told = told.collect::<Vec<_>>().join(", ");
+        let flags: Vec<String> = wider.keys().map(|name| format!("--accept-policy {name}")).collect();
+        Err(kernel::Error::conflict(
+            format!("the import would run {told}, and the default policy is `{}`", self.config.worker.policy),
+            format!("nothing was imported; look at the tasks, and import them with {}", flags.join(" ")),
+        ))
+    }
+}
+
+/// True if a policy is the default, or a shipped policy that is no wider than a shipped default.
+fn is_no_wider(name: &str, default: &str) -> bool {
+    let place = |name: &str| policies::Policy::builtin_names().iter().position(|shipped| *shipped == name);
+    name == default || matches!((place(name), place(default)), (Some(own), Some(other)) if own < other)
+}
+
 /// Imports a source into a board. Returns the result, and the description of the exported board.
 fn read_rows(
     source: Source,
     handle: &BoardHandle,
     actor: Actor,
-    open: OpenRuns,
+    terms: Terms,
 ) -> Result<(Imported, Option<Details>), Failure> {
     let board = handle.name().clone();
     let blobs = handle.blobs().clone();
@@ -78,7 +136,8 @@ fn read_rows(
         Source::Lines(mut lines) => {
             let read = handle.writer()?.call(move |board| {
                 let imported = board.import(&mut lines, &blobs, &actor)?;
-                match (open, board.open_runs()?.first()) {
+                terms.require_accepted(board.imported_policies()?)?;
+                match (terms.open, board.open_runs()?.first()) {
                     (OpenRuns::Refused, Some(run)) => Err(kernel::Error::conflict(
                         format!("the export has a run that was still open: {} of {}", run.id, run.task_id),
                         "stop the daemon and import again; the next daemon settles such runs when it starts",
@@ -93,7 +152,11 @@ fn read_rows(
         Source::Peer(peer, database) => {
             let (stored, missing) = peer_files::take(&peer, &database, &blobs);
             let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
-            let adopted = handle.writer()?.call(move |board| board.adopt(&peer, &stored, &actor))?;
+            let adopted = handle.writer()?.call(move |board| {
+                let adopted = board.adopt(&peer, &stored, &actor)?;
+                terms.require_accepted(board.imported_policies()?)?;
+                Ok(adopted)
+            })?;
             let Adopted { taken: rows, changed, mut left } = adopted;
             left.extend(missing);
             let files = u64::try_from(files).unwrap_or(u64::MAX);

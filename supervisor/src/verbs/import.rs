@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::terminal::Screen;
-use crate::transfer::{self, Imported, Source};
+use crate::transfer::{self, Imported, Importer, Source};
 
 /// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +19,8 @@ use crate::transfer::{self, Imported, Source};
 #[command(after_help = "\
 The import is all or nothing. The board is created if it does not exist. A database
 of `hermes kanban` is read from a copy and never written to; its attached files are
-copied. What is converted or left out is reported.
+copied. What is converted or left out is reported. Tasks that would run under a wider
+policy than `worker.policy` are refused until you accept that policy.
 
 Examples:
   supervisor --board copy import board.jsonl
@@ -32,6 +33,10 @@ pub(crate) struct Import {
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     #[serde(default)]
     pub(crate) from_hermes: Option<PathBuf>,
+    /// Import tasks that would run under this policy, which is wider than the default; repeatable
+    #[arg(long, value_name = "POLICY")]
+    #[serde(default)]
+    pub(crate) accept_policy: Vec<String>,
 }
 
 impl Verb for Import {
@@ -60,7 +65,8 @@ impl Verb for Import {
                 _ => return Err(Failure::usage("an import is of one file: `file` or `from_hermes`")),
             };
             let board = call.service.create_board(call.board_name())?;
-            transfer::read(source, &call.service, &board, call.actor)
+            let accepted = self.accept_policy.iter().cloned().collect();
+            transfer::read(source, &call.service, &board, Importer { actor: call.actor, accepted })
         })
         .await?
     }

@@ -1,7 +1,8 @@
 //! Treatment of each column of the other program's tables: imported, or left out for a reason.
 
-use super::convert::Notes;
+use super::convert::{Notes, moment};
 use crate::model::cell::Cell;
+use crate::transfer::cells::{key, number};
 use crate::transfer::peer::{PeerBoard, PeerRow};
 
 /// Treatment of a column's values.
@@ -67,6 +68,9 @@ pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
                 if let Fate::Left(why) = fate(table, column) {
                     notes.left(row, &format!("values of {table}.{column}: {why}"));
                 }
+                if let Some(why) = unfit(table, row, column) {
+                    notes.left(row, &format!("values of {table}.{column} are {why}"));
+                }
                 if matches!(value, Cell::Text(text) if text.contains(['\0', '\u{fffd}'])) {
                     notes.changed(
                         row,
@@ -78,4 +82,18 @@ pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
             }
         }
     }
+}
+
+/// Returns a description of a value that is not imported because of its form.
+fn unfit(table: &str, row: &PeerRow, column: &str) -> Option<&'static str> {
+    let is_time = matches!(column, "started_at" | "completed_at" | "ended_at" | "last_heartbeat_at");
+    // A `created_at` of another form is replaced, which its own note says.
+    if is_time && moment(row, column).is_none() {
+        return Some("no times of the years 1970 to 9999");
+    }
+    let is_key = matches!(column, "id" if table != "tasks") || column == "run_id";
+    if is_key && key(row, column).is_none() {
+        return Some("no keys of rows");
+    }
+    (column == "priority" && number(row, column).is_none()).then_some("no numbers, and count as 0")
 }

@@ -13,7 +13,7 @@ use crate::model::outcome::Outcome;
 use crate::model::run::RunStatus;
 use crate::store::convert::StoredTenant;
 use crate::store::tx::Tx;
-use crate::transfer::cells::{number, text, word};
+use crate::transfer::cells::{key, number, text, word};
 use crate::transfer::peer::PeerRow;
 
 /// Row to be imported.
@@ -97,8 +97,8 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
 
 pub(super) fn run(mut at: Incoming<'_>) -> Result<bool, Error> {
     let row = at.row;
-    let (Some(id), Some(task)) = (number(row, "id"), at.owner("task_id")) else {
-        return Ok(at.left("runs belong to no task that was taken"));
+    let (Some(id), Some(task)) = (key(row, "id"), at.owner("task_id")) else {
+        return Ok(at.left("runs belong to no task that was taken, or have no key"));
     };
     let (outcome, unknown) = if moment(row, "ended_at").is_some() {
         outcome(row, at.notes)
@@ -159,7 +159,7 @@ pub(super) fn comment(mut at: Incoming<'_>) -> Result<bool, Error> {
     }
     let kind = if at.tx.has_worker(&task, &shown)? { "worker" } else { "person" };
     let cells = vec![
-        ("id", number(row, "id").into()),
+        ("id", key(row, "id").into()),
         ("task_id", (&task).into()),
         ("author", shown.into()),
         ("author_kind", kind.into()),
@@ -175,9 +175,9 @@ pub(super) fn event(mut at: Incoming<'_>) -> Result<bool, Error> {
         return Ok(at.left("events belong to no task that was taken"));
     };
     let cells = vec![
-        ("id", number(row, "id").into()),
+        ("id", key(row, "id").into()),
         ("task_id", (&task).into()),
-        ("run_id", number(row, "run_id").into()),
+        ("run_id", key(row, "run_id").into()),
         ("tenant", at.tenant(&task)),
         ("kind", kind.into()),
         ("payload", object(row, "payload", at.notes).into()),
@@ -194,7 +194,7 @@ pub(super) fn attachment(
         return Ok(at.left("attachments belong to no task that was taken"));
     };
     // The caller has already reported the missing file.
-    let Some((id, file)) = number(at.row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
+    let Some((id, file)) = key(at.row, "id").and_then(|id| files.get_key_value(&AttachmentId(id))) else {
         return Ok(false);
     };
     let cells = vec![
@@ -225,7 +225,7 @@ pub(super) fn subscription(mut at: Incoming<'_>) -> Result<bool, Error> {
         ("user_id", word(row, "user_id").into()),
         ("notifier_profile", word(row, "notifier_profile").into()),
         ("created_at", at.time("created_at")),
-        ("last_event_id", number(row, "last_event_id").unwrap_or(0).into()),
+        ("last_event_id", key(row, "last_event_id").unwrap_or(0).into()),
     ]
     .into_iter()
     .unzip();
