@@ -1,8 +1,10 @@
 //! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
 
 mod aside;
+mod conversion;
 mod error;
 mod kept;
+mod metadata;
 mod note;
 mod private;
 mod publish;
@@ -165,7 +167,13 @@ impl Worktree {
         self.link(links)?;
         let open = Repository::open(&links.tree)
             .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
-        open.checkout_head(Some(CheckoutBuilder::new().force())).map_err(|source| WorktreeError::CheckOut {
+        let checked_out = || -> Result<(), git2::Error> {
+            let mut options = CheckoutBuilder::new();
+            // For each file git would look for its attributes in every directory above it, through every link.
+            options.force().disable_filters(!conversion::is_possible(&open)?);
+            open.checkout_head(Some(&mut options))
+        };
+        checked_out().map_err(|source| WorktreeError::CheckOut {
             path: links.tree.clone(),
             branch: self.branch(),
             source,

@@ -53,6 +53,9 @@ pub enum WorktreeError {
     /// What the worker wrote could not be taken over.
     #[error("take over what the run wrote in {path}")]
     Publish { path: PathBuf, source: git2::Error },
+    /// The repository could not be written.
+    #[error("store what the run committed in {path}")]
+    Store { path: PathBuf, source: git2::Error },
     /// The worker's branch points at something of which a part is missing.
     #[error("{branch} is not moved to {commit}: the object {object} {why}")]
     Incomplete {
@@ -165,6 +168,10 @@ impl WorktreeError {
             Self::Planted { .. } => {
                 Some("nothing to do: it was removed, and the branch is unchanged".to_owned())
             }
+            Self::Store { path, .. } => Some(format!(
+                "see whether {} can be written and has space; the next run of the task takes the commits over",
+                path.display()
+            )),
             Self::Moved { branch, kept } => Some(format!("merge both: git merge {kept} on {branch}")),
             Self::CreateDirectory { .. }
             | Self::Note { .. }
@@ -197,7 +204,9 @@ impl WorktreeError {
             Self::Unmerged { .. } => Code::WorktreeUnmerged,
             Self::Locked { .. } => Code::WorktreeLocked,
             Self::Inspect { .. } => Code::WorktreeUnreadable,
-            Self::Publish { .. } | Self::Incomplete { .. } | Self::Planted { .. } => Code::CommitsNotTaken,
+            Self::Publish { .. } | Self::Store { .. } | Self::Incomplete { .. } | Self::Planted { .. } => {
+                Code::CommitsNotTaken
+            }
             Self::KeptIncomplete { .. } | Self::KeptTooMany { .. } => Code::ReferencesNotKept,
             Self::Moved { .. } => Code::BranchMoved,
             Self::CreateDirectory { .. }
