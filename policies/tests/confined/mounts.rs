@@ -204,7 +204,7 @@ fn a_workspace_beneath_tmp_is_seen_in_a_tmp_of_the_runs_own() {
             skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
             continue;
         }
-        let shared = tempfile::tempdir_in("/tmp").unwrap();
+        let shared = tempfile::Builder::new().prefix("shared").tempdir_in("/tmp").unwrap();
         fs::set_permissions(shared.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let at = |name: &str| shared.path().join(name);
         for name in ["inner/ws", "inner/read", "other"] {

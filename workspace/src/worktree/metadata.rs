@@ -23,8 +23,10 @@ use crate::open;
 const SUBMODULE: u32 = 0o160_000;
 /// Directory of the repositories of submodules. They are not copied.
 const MODULES: &str = "modules";
-/// Files that the worker may not write. The repository's own replace those of the run.
-const FIXED: [&str; 2] = ["config.worktree", "locked"];
+/// Files closed to the worker. The repository's own replace those of the run.
+const FIXED: [&str; 2] = [SETTINGS, "locked"];
+/// File of the settings of one worktree.
+const SETTINGS: &str = "config.worktree";
 /// Limit on the depth of the directories that are copied and looked through. Git's own are less deep, but for long names of references.
 const DEPTH: usize = 64;
 /// Files with a commit of a rebase on the first line, which `git prune` reads (`add_rebase_files` in git's reachable.c).
@@ -42,6 +44,11 @@ impl Private<'_> {
         self.dir().join("worktree.given")
     }
 
+    /// Returns the place of the repository's own metadata after it was replaced, where that takes two steps.
+    fn replaced(&self) -> PathBuf {
+        self.dir().join("worktree.replaced")
+    }
+
     /// Copies the metadata for the run.
     pub(crate) fn provide_metadata(&self) -> Result<(), WorktreeError> {
         let own = self.metadata();
@@ -55,7 +62,7 @@ impl Private<'_> {
         fs::write(self.copied(), format!("{inode} {}\n", digest(&own).map_err(failed)?)).map_err(failed)
     }
 
-    /// Tells whether submodules of the worktree have repositories, which are not copied for a run.
+    /// Tells whether submodules of the worktree have repositories. A run gets no copy of them.
     pub(crate) fn has_modules(&self) -> bool {
         self.links.metadata.join(MODULES).symlink_metadata().is_ok_and(|found| found.is_dir())
     }
@@ -112,15 +119,18 @@ impl Private<'_> {
             gone.extend(aside::put(&copy.metadata, c"modules")?);
         }
         copy.write_ties(&self.branch).map_err(linked)?;
-        if self.links.metadata.symlink_metadata().is_err() {
-            // An interrupted try has moved it away, after all this.
-            return Ok(());
-        }
+        // Where neither is there, the owner of the repository has removed the worktree during the run.
+        let given = [self.links.metadata.clone(), self.replaced()].into_iter().find(|path| path.is_dir());
+        let Some(given) = given else {
+            return FIXED.iter().try_for_each(|name| {
+                let settings = self.settings().filter(|_| *name == SETTINGS);
+                copy.restore(name, settings.as_deref()).map_err(linked)
+            });
+        };
         for name in FIXED {
-            let content = links::read_bytes(&self.links.metadata.join(name));
-            copy.restore(name, content.as_deref()).map_err(linked)?;
+            copy.restore(name, links::read_bytes(&given.join(name)).as_deref()).map_err(linked)?;
         }
-        for entry in fs::read_dir(&self.links.metadata).map_err(failed)? {
+        for entry in fs::read_dir(&given).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let (from, to) = (entry.path(), copy.metadata.join(entry.file_name()));
             if is_modules(&entry.file_name()) && to.symlink_metadata().is_err() {
@@ -130,7 +140,7 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Removes directories of the worker's from the copy that have the name of a file which is written there.
+    /// Removes locks of a git that was killed, and directories with the name of a file that is written, from the copy.
     fn clear_names(&self) -> std::io::Result<()> {
         for entry in fs::read_dir(self.metadata())? {
             let entry = entry?;
@@ -139,8 +149,11 @@ impl Private<'_> {
             let is_written = FIXED.contains(&&*name)
                 || matches!(&*name, "HEAD" | "commondir" | "gitdir")
                 || name.ends_with(links::TEMPORARY);
-            if is_written && entry.file_type()?.is_dir() {
+            let is_directory = entry.file_type()?.is_dir();
+            if is_written && is_directory {
                 fs::remove_dir_all(entry.path())?;
+            } else if !is_directory && name.ends_with(".lock") {
+                fs::remove_file(entry.path())?;
             }
         }
         Ok(())
@@ -155,7 +168,7 @@ impl Private<'_> {
             // NFS has no exchange; a missing place is left by an interrupted try of these two steps.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOENT) => {
                 if place.symlink_metadata().is_ok() {
-                    fs::rename(place, self.dir().join("worktree.replaced")).map_err(failed)?;
+                    fs::rename(place, self.replaced()).map_err(failed)?;
                 }
                 fs::rename(copy, place).map_err(failed)
             }
@@ -217,7 +230,7 @@ pub(super) fn forget_missing(
     Ok(gone)
 }
 
-/// Copies the files of a directory with their times, which git compares with those of the index.
+/// Copies the files of a directory with their times: git compares the time of the index with those of files.
 fn copy(from: &Path, to: &Path, depth: usize) -> std::io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
@@ -235,7 +248,7 @@ fn copy(from: &Path, to: &Path, depth: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Tells whether an entry holds the repositories of submodules, also where they were set aside.
+/// Tells whether an entry holds the repositories of submodules, set aside or not.
 fn is_modules(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
     name == MODULES || name.starts_with("modules.")

@@ -102,7 +102,7 @@ fn an_end_that_was_interrupted_at_any_step_is_finished_by_the_next() {
         ("behind the exchange", |private, source| drop(private.take_metadata(source).unwrap())),
         ("between the two steps of a file system without an exchange", |private, _| {
             private.finish_copy(&private.written_metadata(), &mut Vec::new()).unwrap();
-            fs::rename(&private.links.metadata, private.dir().join("worktree.replaced")).unwrap();
+            fs::rename(&private.links.metadata, private.replaced()).unwrap();
         }),
     ];
     for (step, interrupt) in steps {
@@ -175,4 +175,20 @@ fn whatever_names_an_object_that_is_not_there_does_not_reach_the_repository() {
         assert!(!bench.place.join(name).exists(), "{name}");
     }
     assert!(bench.place.join("CHERRY_PICK_HEAD").exists());
+}
+
+#[test]
+fn a_worktree_that_its_owner_removed_during_the_run_gives_its_commits_to_the_next_preparation() {
+    let bench = Bench::new();
+    bench.fixture.git(&["config", "extensions.worktreeConfig", "true"]);
+    let commit = bench.work();
+    fs::write(bench.own.join("refs/heads/task/t_1"), format!("{commit}\n")).unwrap();
+    fs::write(bench.own.join("worktree/config.worktree"), "[core]\n\tfsmonitor = x\n").unwrap();
+    fs::write(bench.own.join("worktree/index.lock"), "").unwrap();
+    bench.fixture.git(&["worktree", "remove", "--force", bench.tree.to_str().unwrap()]);
+    bench.worktree.seal().unwrap();
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    assert_eq!(bench.fixture.git(&["rev-parse", "task/t_1"]), commit);
+    assert_eq!(fs::read_to_string(bench.place.join("config.worktree")).unwrap(), "");
+    assert!(!bench.place.join("index.lock").exists());
 }
