@@ -106,6 +106,11 @@ pub enum WorktreeError {
     /// libgit2 could not open the finished worktree.
     #[error("open {path} as a git worktree")]
     OpenWorktree { path: PathBuf, source: git2::Error },
+    /// Objects of the branch's commit are not in the repository.
+    #[error(
+        "check out {branch}: some of its files are not in {repository}, which is a partial clone or damaged"
+    )]
+    MissingFiles { repository: PathBuf, branch: String, source: git2::Error },
     /// The files of the branch could not be checked out.
     #[error("check out {branch} in {path}")]
     CheckOut { path: PathBuf, branch: String, source: git2::Error },
@@ -168,6 +173,10 @@ impl WorktreeError {
             Self::Planted { .. } => {
                 Some("nothing to do: it was removed, and the branch is unchanged".to_owned())
             }
+            Self::MissingFiles { repository, branch, .. } => Some(format!(
+                "in a partial clone, fetch them with `git -C {0} archive --output /dev/null {branch}`; otherwise see `git -C {0} fsck`",
+                repository.display()
+            )),
             Self::Store { path, .. } => Some(format!(
                 "see whether {} can be written and has space; the next run of the task takes the commits over",
                 path.display()
@@ -217,6 +226,7 @@ impl WorktreeError {
             | Self::Private { .. }
             | Self::SetAside { .. }
             | Self::OpenWorktree { .. }
+            | Self::MissingFiles { .. }
             | Self::CheckOut { .. }
             | Self::Index { .. } => Code::WorkspaceNotPrepared,
         }

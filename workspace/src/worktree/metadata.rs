@@ -20,7 +20,7 @@ use crate::links::{self, Links};
 use crate::open;
 
 /// Mode of an index entry that stands for a submodule.
-const SUBMODULE: u32 = 0o160_000;
+pub(super) const SUBMODULE: u32 = 0o160_000;
 /// Directory of the repositories of submodules. They are not copied.
 const MODULES: &str = "modules";
 /// Files closed to the worker. The repository's own replace those of the run.
