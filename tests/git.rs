@@ -249,3 +249,61 @@ fn a_submodule_says_why_it_is_no_repository_for_worktrees() {
     let outer = fleet.create("in the repository", "true", &["--workspace", &repository.workspace()]);
     fleet.cli(["edit", &outer, "--workspace", &workspace]).refused(4, "");
 }
+
+/// The worker of this script commits, stages and works with a detached HEAD, as a rebase does, until its tree has the file `go`.
+const AT_WORK: &str = "echo w1 >> file && git commit -qam w1 && git checkout -q --detach && echo w2 >> file && git commit -qam w2 && \
+     echo staged > new && git add new && touch ready && while ! test -e go; do sleep 0.1; done; \
+     git commit -qm w3 && git checkout -q -B task/$SUPERVISOR_TASK && git log --format=%s";
+
+#[test]
+fn the_owner_of_a_repository_works_on_in_it_while_a_task_commits_and_has_the_commits_afterwards() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        let other = Repository::new(&fleet, "other");
+        let id = fleet.create("at work", AT_WORK, &["--workspace", &repository.workspace()]);
+        let tree = repository.tree(&id);
+        fleet.eventually("it works", || tree.join("ready").exists().then_some(()));
+
+        let url = other.path().display().to_string();
+        for args in [
+            &["fetch", "-q", url.as_str()][..],
+            &["log", "--all", "--oneline"],
+            &["commit", "-q", "--allow-empty", "-m", "mine"],
+            &["fsck", "--no-dangling"],
+            &["repack", "-adq"],
+            &["gc", "-q", "--prune=now"],
+            &["worktree", "prune"],
+        ] {
+            repository.git(args);
+        }
+        assert_eq!(repository.git(&["log", "-1", "--format=%s", &format!("task/{id}")]), "start");
+
+        std::fs::write(tree.join("go"), "").unwrap();
+        fleet.wait_for(&id, "done");
+        let subjects = repository.git(&["log", "--format=%s", &format!("task/{id}")]);
+        assert_eq!(subjects, "w3\nw2\nw1\nstart");
+        assert_eq!(repository.git_in(&tree, &["status", "--porcelain"]).stdout, "?? go\n?? ready\n");
+        repository.git(&["fsck", "--no-dangling"]);
+        repository.git(&["gc", "-q"]);
+    }
+}
+
+/// The directories of the tests lie beneath `/tmp`.
+#[test]
+fn a_run_whose_repository_lies_beneath_tmp_has_a_tmp_of_its_own_with_its_workspace_in_it() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        std::fs::write(fleet.home().join("beside"), "").unwrap();
+        let script = format!(
+            "echo made > /tmp/x && mkdir /tmp/tmux-1 && cat /tmp/x; ls {}; git commit -q --allow-empty -m work",
+            fleet.home().display()
+        );
+        let id = fleet.create("in tmp", &script, &["--workspace", &repository.workspace()]);
+        fleet.wait_for(&id, "done");
+        let log = fleet.cli(["logs", &id]).ok().stdout;
+        assert!(log.contains("made") && log.contains("repository") && !log.contains("beside"), "{log}");
+        assert_eq!(repository.git(&["log", "-1", "--format=%s", &format!("task/{id}")]), "work");
+    }
+}

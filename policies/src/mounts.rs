@@ -99,7 +99,7 @@ pub(crate) struct Extras {
 }
 
 impl Plan {
-    /// Plans a view of these paths; `tmp` is also shown as `/tmp` where nothing else lies there.
+    /// Plans a view of these paths; `tmp` is also shown as `/tmp`, unless the host's is granted. Granted paths beneath `/tmp` are shown in it.
     pub(crate) fn new<'a>(
         view: &View,
         granted: impl Iterator<Item = (&'a Opened, Access)>,
@@ -141,7 +141,7 @@ impl Plan {
                 .any(|step| matches!(step, ViewMount::Bind(place) if path.starts_with(&place.opened.path)))
         };
         let tmp = match tmp {
-            Some(tmp) if !steps.iter().any(|step| step.path().starts_with(STAGE)) => {
+            Some(tmp) if !steps.iter().any(|step| step.path() == Path::new(STAGE)) => {
                 Some(Place { opened: tmp.again()?, writable: true })
             }
             _ => None,

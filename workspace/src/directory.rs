@@ -72,6 +72,7 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
         is_repository: path.join(".git").symlink_metadata().is_ok(),
         branch: None,
         grants: Grants::default(),
+        empty_submodules: Vec::new(),
         environment: BTreeMap::new(),
     })
 }

@@ -2,6 +2,7 @@
 
 mod configuration;
 mod error;
+mod layout;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
 
 pub use self::configuration::own_configuration;
 pub use self::error::GitError;
+pub use self::layout::Layout;
 use crate::base::Base;
 use crate::{links, open};
 
@@ -53,7 +55,7 @@ impl Source {
             let named = links::read(&file).unwrap_or_default();
             let git = path.join(named.trim_start_matches("gitdir:").trim());
             if links::read(&git.join("gitdir")).is_none_or(|back| Path::new(&back) != file) {
-                return Err(GitError::Elsewhere { path: root, git });
+                return Err(Layout::refusal(root, git));
             }
         }
         let git = Repository::open(path).map_err(|source| match source.code() {

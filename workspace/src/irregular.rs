@@ -103,7 +103,7 @@ fn planted_in<B>(
     visit: &mut dyn FnMut(Irregular) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     let Ok(readable) = open::readable(held) else { return ControlFlow::Continue(()) };
-    let Ok(entries) = Dir::read_from(&readable) else { return ControlFlow::Continue(()) };
+    let Ok(entries) = Dir::new(readable) else { return ControlFlow::Continue(()) };
     let mut inner = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -112,7 +112,7 @@ fn planted_in<B>(
         }
         let below = path.join(OsStr::from_bytes(name.to_bytes()));
         let kind = match entry.file_type() {
-            FileType::Unknown => statat(&readable, name, AtFlags::SYMLINK_NOFOLLOW)
+            FileType::Unknown => statat(held, name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             kind => kind,
         };
@@ -130,7 +130,7 @@ fn planted_in<B>(
     let Some(depth) = depth.checked_sub(1) else { return ControlFlow::Continue(()) };
     for below in inner {
         let name = below.file_name().map_or(Path::new("."), Path::new);
-        if let Ok(found) = open::child(&readable, name, &below) {
+        if let Ok(found) = open::child(held, name, &below) {
             planted_in(&found.fd, &below, depth, visit)?;
         }
     }
@@ -162,14 +162,14 @@ impl Search {
     fn directory(&mut self, held: &OwnedFd, path: &Path, area: Area, depth: usize) -> Option<Irregular> {
         let readable = open::readable(held).ok()?;
         let mut inner = Vec::new();
-        for entry in Dir::read_from(&readable).ok()?.flatten() {
+        for entry in Dir::new(readable).ok()?.flatten() {
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
             self.left = self.left.checked_sub(1)?;
             let below = path.join(OsStr::from_bytes(name.to_bytes()));
-            match kind_of(&readable, name, entry.file_type()) {
+            match kind_of(held, name, entry.file_type()) {
                 Some(FileType::Directory) => inner.push((name.to_owned(), below)),
                 Some(kind) if area == Area::Repository || name.to_bytes().starts_with(DOT_GIT) => {
                     let found = irregular(kind);
@@ -186,7 +186,7 @@ impl Search {
         // The repository's own files first: that is where most of them are opened.
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
-            let found = open::child(&readable, Path::new(OsStr::from_bytes(name.to_bytes())), &path).ok()?;
+            let found = open::child(held, Path::new(OsStr::from_bytes(name.to_bytes())), &path).ok()?;
             let area = if name.to_bytes() == DOT_GIT { Area::Repository } else { area };
             self.directory(&found.fd, &path, area, depth)
         })

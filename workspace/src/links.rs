@@ -7,6 +7,8 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::OFlags;
 
+/// Ending of the name of a file that is being written.
+pub(crate) const TEMPORARY: &str = ".supervisor";
 /// Bytes that such a file may have: one path or one reference name.
 const LONGEST: u64 = 8192;
 /// Bytes that a file of all references may have.
@@ -87,20 +89,38 @@ impl Links {
         Self::replace(self.metadata.join("HEAD"), format!("ref: refs/heads/{branch}\n"))
     }
 
-    /// Puts back the settings that this worktree alone has, where they are others now.
-    pub(crate) fn restore_settings(&self, settings: &str) -> Result<(), LinkError> {
-        let path = self.metadata.join("config.worktree");
-        if read_whole(&path).as_deref() == Some(settings) {
+    /// Puts back a file of the metadata, where its content is another now; none removes it.
+    pub(crate) fn restore(&self, name: &str, content: Option<&[u8]>) -> Result<(), LinkError> {
+        let path = self.metadata.join(name);
+        let Some(content) = content else {
+            return match fs::remove_file(&path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    Err(LinkError::Write { path, source })
+                }
+                _ => Ok(()),
+            };
+        };
+        if read_bytes(&path).as_deref() == Some(content) {
             return Ok(());
         }
         fs::create_dir_all(&self.metadata)
             .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
-        Self::replace(path, settings.to_owned())
+        put(&path, content).map_err(|source| LinkError::Write { path, source })
+    }
+
+    /// Writes what the metadata says of its place in the repository, and HEAD where it is none.
+    pub(crate) fn write_ties(&self, branch: &str) -> Result<(), LinkError> {
+        let [commondir, gitdir, _, head] = self.wanted(branch);
+        for file in
+            [Some(commondir), Some(gitdir), Some(head).filter(|head| !head.is_good())].into_iter().flatten()
+        {
+            file.write().map_err(|source| LinkError::Write { path: file.path.clone(), source })?;
+        }
+        Ok(())
     }
 
     fn replace(path: PathBuf, text: String) -> Result<(), LinkError> {
-        let file = LinkFile { path: path.clone(), meaning: Meaning::Head, text };
-        file.write().map_err(|source| LinkError::Write { path, source })
+        put(&path, text.as_bytes()).map_err(|source| LinkError::Write { path, source })
     }
 
     fn wanted(&self, branch: &str) -> [LinkFile; 4] {
@@ -160,19 +180,23 @@ impl LinkFile {
         }
     }
 
-    /// Replaces the file by a rename, so that a link planted in its place is replaced and not followed.
     fn write(&self) -> std::io::Result<()> {
-        let mut temporary = self.path.clone().into_os_string();
-        temporary.push(".supervisor");
-        let temporary = PathBuf::from(temporary);
-        match fs::remove_file(&temporary) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&temporary)?;
-        file.write_all(self.text.as_bytes())?;
-        fs::rename(&temporary, &self.path)
+        put(&self.path, self.text.as_bytes())
     }
+}
+
+/// Replaces a file by a rename, so that a link planted in its place is replaced and not followed.
+fn put(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut temporary = path.to_owned().into_os_string();
+    temporary.push(TEMPORARY);
+    let temporary = PathBuf::from(temporary);
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&temporary)?;
+    file.write_all(content)?;
+    fs::rename(&temporary, path)
 }
 
 /// Returns the trimmed text of a small regular file; anything else (a link, a FIFO, a huge file) counts as missing.
@@ -185,16 +209,25 @@ pub(crate) fn read_whole(path: &Path) -> Option<String> {
     read_up_to(path, LARGEST)
 }
 
+/// Returns the whole content of such a file, which need not be text.
+pub(crate) fn read_bytes(path: &Path) -> Option<Vec<u8>> {
+    bytes_up_to(path, LARGEST)
+}
+
 fn read_up_to(path: &Path, limit: u64) -> Option<String> {
+    String::from_utf8(bytes_up_to(path, limit)?).ok()
+}
+
+fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    let mut text = String::new();
-    file.take(limit + 1).read_to_string(&mut text).ok()?;
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content).ok()?;
     // The beginning of a file says nothing about the rest of it.
-    (u64::try_from(text.len()).ok()? <= limit).then_some(text)
+    (u64::try_from(content.len()).ok()? <= limit).then_some(content)
 }
 
 /// Returns the real path of what is written in a file of `directory`.

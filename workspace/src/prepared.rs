@@ -25,6 +25,9 @@ pub struct Prepared {
     pub branch: Option<Branch>,
     /// What a worker needs beside `path` itself, which it always has in full.
     pub grants: Grants,
+    /// Submodules whose directories are empty in it, from its top on; the first of them where there are many.
+    #[serde(default)]
+    pub empty_submodules: Vec<PathBuf>,
     /// Variables that the worker's environment gets.
     pub environment: BTreeMap<String, String>,
 }

@@ -1,8 +1,10 @@
 //! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
 
 mod aside;
+mod conversion;
 mod error;
 mod kept;
+mod metadata;
 mod note;
 mod private;
 mod publish;
@@ -11,11 +13,13 @@ mod seal;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use git2::Repository;
 use git2::build::CheckoutBuilder;
+use git2::{ErrorClass, Repository};
 use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
@@ -32,6 +36,8 @@ use crate::open::{self, OpenError};
 use crate::prepared::{Branch, Kind, Made, Owner, Place, Prepared};
 use crate::tree::{self, remove_tree};
 
+/// Limit on the submodules that are named as empty.
+const NAMED: usize = 20;
 /// The first component of every branch made here.
 const PREFIX: &str = "task";
 
@@ -165,10 +171,19 @@ impl Worktree {
         self.link(links)?;
         let open = Repository::open(&links.tree)
             .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
-        open.checkout_head(Some(CheckoutBuilder::new().force())).map_err(|source| WorktreeError::CheckOut {
-            path: links.tree.clone(),
-            branch: self.branch(),
-            source,
+        let checked_out = || -> Result<(), git2::Error> {
+            let mut options = CheckoutBuilder::new();
+            // For each file git would look for its attributes in every directory above it, through every link.
+            options.force().disable_filters(!conversion::is_possible(&open)?);
+            open.checkout_head(Some(&mut options))
+        };
+        checked_out().map_err(|source| match source.class() {
+            ErrorClass::Odb => WorktreeError::MissingFiles {
+                repository: self.repository.clone(),
+                branch: self.branch(),
+                source,
+            },
+            _ => WorktreeError::CheckOut { path: links.tree.clone(), branch: self.branch(), source },
         })
     }
 
@@ -203,6 +218,7 @@ impl Worktree {
                 head_commit: tip.to_string(),
             }),
             grants: private.grants(source),
+            empty_submodules: empty_submodules(links),
             environment: environment(author),
         })
     }
@@ -271,6 +287,17 @@ fn holds_something(tree: &Path) -> Result<bool, WorktreeError> {
         Err(OpenError::Missing { .. }) => Ok(false),
         Err(source) => Err(WorktreeError::OpenTree(source)),
     }
+}
+
+/// Returns submodules whose directories have no files: libgit2 fetches nothing, as `git worktree add` does not.
+fn empty_submodules(links: &Links) -> Vec<PathBuf> {
+    if links.tree.join(".gitmodules").symlink_metadata().is_err() {
+        return Vec::new();
+    }
+    let Ok(index) = git2::Index::open(&links.metadata.join("index")) else { return Vec::new() };
+    let submodules = index.iter().filter(|entry| entry.mode == metadata::SUBMODULE);
+    let paths = submodules.map(|entry| PathBuf::from(OsStr::from_bytes(&entry.path)));
+    paths.filter(|path| !holds_something(&links.tree.join(path)).unwrap_or(true)).take(NAMED).collect()
 }
 
 /// Returns what a worker's git needs to know, without writing any configuration.

@@ -45,7 +45,13 @@ impl Plan {
         let old = at("open", Path::new(OLD), open(OLD, flags, Mode::empty()).map_err(io::Error::from))?;
         overlays::prepare()?;
         let mut covered = Vec::new();
+        let mut tmp = self.tmp.as_ref();
+        let show_tmp = |tmp: &Place| tmp.bind(&old, Path::new(STAGE));
         for step in &self.steps {
+            // The steps are sorted, so this is the first of those beneath: the run sees them in its own `/tmp`.
+            if step.path().starts_with(STAGE) {
+                tmp.take().map_or(Ok(()), show_tmp)?;
+            }
             match step {
                 ViewMount::Bind(place) => {
                     let is_proc = place.opened.path == Path::new(PROC);
@@ -62,9 +68,7 @@ impl Plan {
         for file in &self.replaced {
             file.mount()?;
         }
-        if let Some(tmp) = &self.tmp {
-            tmp.bind(&old, Path::new(STAGE))?;
-        }
+        tmp.take().map_or(Ok(()), show_tmp)?;
         self.extras()?;
         for link in &self.links {
             parents(&link.at)?;
@@ -94,7 +98,7 @@ impl Plan {
         for step in &self.arranged {
             match step {
                 Arranged::Fresh { at: path, uid, gid } => {
-                    at("make", path, std::fs::create_dir_all(path))?;
+                    directories(path)?;
                     // The directory itself, whatever its name leads to by then.
                     let target = Opened::real(path)?.directory()?;
                     let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
@@ -235,5 +239,23 @@ pub(crate) fn show_own_processes() -> Result<(), MountError> {
 /// Makes the directories above a path.
 fn parents(path: &Path) -> Result<(), MountError> {
     let Some(parent) = path.parent() else { return Ok(()) };
-    at("make", parent, std::fs::create_dir_all(parent))
+    directories(parent)
+}
+
+/// Makes a directory and those above it. Each that is missing gets the owner of the directory in which it is made: the run's own `/tmp`
+/// can be emptied by the worker's user.
+fn directories(path: &Path) -> Result<(), MountError> {
+    if path.exists() {
+        return Ok(());
+    }
+    let Some(parent) = path.parent() else { return Ok(()) };
+    directories(parent)?;
+    at("make", path, std::fs::create_dir(path))?;
+    let above = at("look at", parent, std::fs::metadata(parent))?;
+    let user = rustix::process::geteuid().as_raw();
+    if user == 0 && above.uid() != user {
+        let given = std::os::unix::fs::lchown(path, Some(above.uid()), Some(above.gid()));
+        return at("give away", path, given);
+    }
+    Ok(())
 }

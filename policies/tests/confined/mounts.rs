@@ -196,3 +196,48 @@ fn a_process_in_a_domain_of_its_own_keeps_its_files_and_traces_no_other() {
         assert_eq!(said(&lab, &["domain", "read", &secret]), "OPEN", "{:?}", lab.caller);
     }
 }
+
+#[test]
+fn a_workspace_beneath_tmp_is_seen_in_a_tmp_of_the_runs_own() {
+    for lab in labs() {
+        if !lab.has_view() {
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
+            continue;
+        }
+        let shared = tempfile::Builder::new().prefix("shared").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(shared.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let at = |name: &str| shared.path().join(name);
+        for name in ["inner/ws", "inner/read", "other"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        if is_root() {
+            chown(at("inner/ws"), Some(lab.uid), Some(lab.uid)).unwrap();
+        }
+        let around = Surroundings { workspace: at("inner/ws"), read: vec![at("inner/read")], ..lab.around() };
+        let own = shared.path().file_name().unwrap().to_str().unwrap();
+        let script = format!(
+            "echo hi > /tmp/made && mkdir /tmp/dir && cat /tmp/made; ls /tmp /tmp/{own} /tmp/{own}/inner; \
+             echo done > /tmp/{own}/inner/ws/file; touch /tmp/{own}/inner/read/file 2>/dev/null || echo refused; \
+             ls /tmp/{own}/inner"
+        );
+        let said = lab.run("default", &around, "", &["/bin/sh", "-c", &script]).1;
+        let expected = format!(
+            "hi\n/tmp:\ndir\nmade\n{own}\n\n/tmp/{own}:\ninner\n\n/tmp/{own}/inner:\nread\nws\nrefused\nread\nws"
+        );
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&said), sorted(&expected), "{:?}: {said}", lab.caller);
+        assert_eq!(fs::read_to_string(at("inner/ws/file")).unwrap(), "done\n");
+        assert!(!fs::exists("/tmp/made").unwrap() && fs::exists(lab.path("tmp/made")).unwrap());
+        // The user of the worker can empty the place.
+        let mut remove = Command::new("/bin/sh");
+        remove.args(["-c", "rm -r \"$0\"/*", &lab.path("tmp")]);
+        if is_root() {
+            std::os::unix::process::CommandExt::uid(&mut remove, lab.uid);
+        }
+        assert!(remove.status().unwrap().success(), "{:?}", lab.caller);
+    }
+}

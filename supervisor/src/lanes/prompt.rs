@@ -1,7 +1,7 @@
 //! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes
 //! use this text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::Purpose;
 
@@ -17,6 +17,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) skills: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
+    /// Submodules whose directories are empty in the workspace.
+    pub(crate) empty_submodules: &'a [PathBuf],
     /// Time at which the run is ended, in epoch seconds.
     pub(crate) deadline: Option<i64>,
 }
@@ -58,6 +60,7 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
         Some(at) => format!(" The run is ended at {}.", at.strftime("%Y-%m-%d %H:%M UTC")),
         None => String::new(),
     };
+    let submodules = about_submodules(terms.empty_submodules);
     let gap = if context.ends_with('\n') { "" } else { "\n" };
     format!(
         "{before}{gap}
@@ -68,10 +71,22 @@ Nobody is there to answer while you work. What you print is kept as a log. `supe
 `supervisor context` prints your task again, `supervisor --help` has the rest.
 
 Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
-be the network. Do not work around a refusal: block the task and name what was refused.{until}
+be the network. Do not work around a refusal: block the task and name what was refused.{until}{submodules}
 ",
         before = bare(context, terms),
         workspace = terms.workspace.display(),
+    )
+}
+
+/// Returns the text that names submodules without files.
+fn about_submodules(empty: &[PathBuf]) -> String {
+    if empty.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = empty.iter().map(|path| format!("`{}`", path.display())).collect();
+    format!(
+        " Empty here, because they are submodules: {}. `git submodule update --init` fetches them where the network is allowed.",
+        names.join(", ")
     )
 }
 
@@ -108,7 +123,14 @@ mod tests {
     use super::*;
 
     fn terms(purpose: Purpose) -> Terms<'static> {
-        Terms { role: None, skills: "", purpose, workspace: Path::new("/w/t_1"), deadline: None }
+        Terms {
+            role: None,
+            skills: "",
+            purpose,
+            workspace: Path::new("/w/t_1"),
+            empty_submodules: &[],
+            deadline: None,
+        }
     }
 
     #[test]
@@ -130,6 +152,14 @@ mod tests {
 
         Work in /w/t_1, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may be the network. Do not work around a refusal: block the task and name what was refused. The run is ended at 2027-01-15 08:00 UTC.
         ");
+    }
+
+    #[test]
+    fn a_worker_reads_which_submodules_are_empty() {
+        let empty = [PathBuf::from("libs/a"), PathBuf::from("libs/b")];
+        let terms = Terms { empty_submodules: &empty, ..terms(Purpose::Work) };
+        let text = prompt("# Fix the parser", &terms, None);
+        assert!(text.contains("Empty here, because they are submodules: `libs/a`, `libs/b`."), "{text}");
     }
 
     #[test]

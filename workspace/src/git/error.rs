@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::layout::Layout;
 use crate::code::Code;
 use crate::open::OpenError;
 
@@ -20,11 +21,14 @@ pub enum GitError {
     /// libgit2 could not open the repository.
     #[error("open the git repository at {path}")]
     Open { path: PathBuf, source: git2::Error },
-    /// The repository's own files are somewhere else: it is a submodule, or its configuration names another place.
-    #[error(
-        "{path} is a submodule or a linked worktree: its `.git` leads to {git}, where a run's commits would be"
-    )]
-    Elsewhere { path: PathBuf, git: PathBuf },
+    /// The repository's own files are in another directory.
+    #[error("{}", .layout.explanation(path, git))]
+    Elsewhere {
+        path: PathBuf,
+        /// The directory to which its `.git` leads.
+        git: PathBuf,
+        layout: Layout,
+    },
     /// The repository has no working tree.
     #[error("the git repository at {path} is bare")]
     Bare { path: PathBuf },
@@ -75,10 +79,7 @@ impl GitError {
                 "the worker must run as the owner of {}: run the supervisor as that user or as root",
                 path.display()
             )),
-            Self::Elsewhere { path, .. } => Some(format!(
-                "name the repository itself, or use a clone (git clone {0} /path/of/the/clone) or dir:{0}",
-                path.display()
-            )),
+            Self::Elsewhere { path, git, layout } => Some(layout.hint(path, git)),
             Self::Bare { path } => Some(format!(
                 "name a repository with a working tree, such as a clone: `git clone {}`",
                 path.display()

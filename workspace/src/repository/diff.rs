@@ -204,7 +204,7 @@ pub(crate) fn diff(
         let end = tree_of(&git, id).map_err(&failed)?;
         (git.diff_tree_to_tree(base.as_ref(), Some(&end), Some(&mut options)), Some(id.clone()))
     } else {
-        (git.diff_tree_to_workdir(base.as_ref(), Some(&mut options)), tip)
+        (doubts::to_files(&git, base.as_ref(), &mut options, &|_| true), tip)
     };
     if let Ok(found) = &mut found
         && found.deltas().len() <= WITH_RENAMES
@@ -249,7 +249,7 @@ impl Committed<'_> {
         let Some(head) = diff.head.as_deref() else { return Ok(()) };
         let tip = tree_of(self.git, head)?;
         let found = self.git.diff_tree_to_tree(self.base, Some(&tip), Some(options))?;
-        let contradicted = doubts::contradicted(self.git, &found, &tip, options)?;
+        let contradicted = doubts::contradicted(self.git, &found, &tip)?;
         let (mut undone, mut otherwise) = (0, 0);
         for at in 0..found.deltas().len() {
             let Some(path) = found.get_delta(at).map(|delta| doubts::path(&delta)) else { continue };

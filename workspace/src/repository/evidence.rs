@@ -104,7 +104,7 @@ pub(crate) fn head(tree: &Path) -> Result<Option<String>, RepositoryError> {
 pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, RepositoryError> {
     let git = open_tree(tree)?;
     let failed = read(tree, "what has changed");
-    let seen = doubts::unhidden(open_tree(tree)?).map_err(&failed)?;
+    let seen = doubts::unhidden(open(tree)?).map_err(&failed)?;
     let since =
         base.map(|id| Oid::from_str(id).and_then(|id| git.find_commit(id))).transpose().map_err(&failed)?;
     let head = tip(&git);
@@ -134,7 +134,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
     options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
     options.ignore_submodules(true).include_typechange(true).max_size(LARGEST);
     // Not with the index: its worker may have made it say that a file is as it was.
-    let diff = seen.diff_tree_to_workdir(tree_then.as_ref(), Some(&mut options)).map_err(&failed)?;
+    let diff = doubts::to_files(&seen, tree_then.as_ref(), &mut options, &|_| true).map_err(&failed)?;
     let mut changed: BTreeMap<Vec<u8>, PathChange> = BTreeMap::new();
     let is_committed = |path: &[u8]| {
         let path = Path::new(OsStr::from_bytes(path));
@@ -144,7 +144,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         // What is committed and was taken back in the working tree: a merge takes it.
         let committed = git.diff_tree_to_tree(tree_then.as_ref(), Some(tip), Some(&mut options));
         let committed = committed.map_err(&failed)?;
-        let hidden = doubts::contradicted(&seen, &committed, tip, &mut options).map_err(&failed)?;
+        let hidden = doubts::contradicted(&seen, &committed, tip).map_err(&failed)?;
         let hidden = committed.deltas().filter(|delta| hidden.contains(&doubts::path(delta)));
         changed.extend(hidden.map(|delta| (doubts::path(&delta), change(&delta))));
     }

@@ -45,13 +45,12 @@ pub(crate) fn put_embedded(tree: &Path) -> Result<Vec<PathBuf>, WorktreeError> {
         let Some((held, readable)) = opened(&path)? else { continue };
         let listed = |errno: Errno| WorktreeError::ListTree { path: path.clone(), source: errno.into() };
         let mut has_repository = false;
-        for entry in Dir::read_from(&readable).map_err(listed)? {
+        for entry in Dir::new(readable).map_err(listed)? {
             let entry = entry.map_err(listed)?;
             let name = entry.file_name();
             if name == DOT_GIT {
                 has_repository = path != tree;
-            } else if !matches!(name.to_bytes(), b"." | b"..")
-                && is_directory(&readable, name, entry.file_type())
+            } else if !matches!(name.to_bytes(), b"." | b"..") && is_directory(&held, name, entry.file_type())
             {
                 let below = path.join(OsStr::from_bytes(name.to_bytes()));
                 if below.as_os_str().len() < LONGEST {

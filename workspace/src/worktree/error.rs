@@ -53,6 +53,9 @@ pub enum WorktreeError {
     /// What the worker wrote could not be taken over.
     #[error("take over what the run wrote in {path}")]
     Publish { path: PathBuf, source: git2::Error },
+    /// The repository could not be written.
+    #[error("store what the run committed in {path}")]
+    Store { path: PathBuf, source: git2::Error },
     /// The worker's branch points at something of which a part is missing.
     #[error("{branch} is not moved to {commit}: the object {object} {why}")]
     Incomplete {
@@ -103,6 +106,11 @@ pub enum WorktreeError {
     /// libgit2 could not open the finished worktree.
     #[error("open {path} as a git worktree")]
     OpenWorktree { path: PathBuf, source: git2::Error },
+    /// Objects of the branch's commit are not in the repository.
+    #[error(
+        "check out {branch}: some of its files are not in {repository}, which is a partial clone or damaged"
+    )]
+    MissingFiles { repository: PathBuf, branch: String, source: git2::Error },
     /// The files of the branch could not be checked out.
     #[error("check out {branch} in {path}")]
     CheckOut { path: PathBuf, branch: String, source: git2::Error },
@@ -165,6 +173,14 @@ impl WorktreeError {
             Self::Planted { .. } => {
                 Some("nothing to do: it was removed, and the branch is unchanged".to_owned())
             }
+            Self::MissingFiles { repository, branch, .. } => Some(format!(
+                "in a partial clone, fetch them with `git -C {0} archive --output /dev/null {branch}`; otherwise see `git -C {0} fsck`",
+                repository.display()
+            )),
+            Self::Store { path, .. } => Some(format!(
+                "see whether {} can be written and has space; the next run of the task takes the commits over",
+                path.display()
+            )),
             Self::Moved { branch, kept } => Some(format!("merge both: git merge {kept} on {branch}")),
             Self::CreateDirectory { .. }
             | Self::Note { .. }
@@ -197,7 +213,9 @@ impl WorktreeError {
             Self::Unmerged { .. } => Code::WorktreeUnmerged,
             Self::Locked { .. } => Code::WorktreeLocked,
             Self::Inspect { .. } => Code::WorktreeUnreadable,
-            Self::Publish { .. } | Self::Incomplete { .. } | Self::Planted { .. } => Code::CommitsNotTaken,
+            Self::Publish { .. } | Self::Store { .. } | Self::Incomplete { .. } | Self::Planted { .. } => {
+                Code::CommitsNotTaken
+            }
             Self::KeptIncomplete { .. } | Self::KeptTooMany { .. } => Code::ReferencesNotKept,
             Self::Moved { .. } => Code::BranchMoved,
             Self::CreateDirectory { .. }
@@ -208,6 +226,7 @@ impl WorktreeError {
             | Self::Private { .. }
             | Self::SetAside { .. }
             | Self::OpenWorktree { .. }
+            | Self::MissingFiles { .. }
             | Self::CheckOut { .. }
             | Self::Index { .. } => Code::WorkspaceNotPrepared,
         }

@@ -1,10 +1,9 @@
 //! What a worktree has of its own in the repository's `.git`, and how a worker sees that in the place of what all share.
 //!
 //! A worker sees a `.git` that is put together for it: settings, hooks and the objects so far to be read; to be written an
-//! object store of its own, which borrows from the shared one, its own branch, its tags and stashes, and a copy of the packed references, because
-//! git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
+//! object store of its own, which borrows from the shared one, its own branch, its tags and stashes, a copy of the worktree's metadata, and a copy of
+//! the packed references, because git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -79,18 +78,15 @@ impl Private<'_> {
             if settings.symlink_metadata().is_err() {
                 fs::write(&settings, "")?;
             }
-            fs::write(dir.join("config.worktree"), links::read_whole(&settings).unwrap_or_default())
+            fs::write(dir.join("config.worktree"), links::read_bytes(&settings).unwrap_or_default())
         };
         let failed = |source| WorktreeError::Private { path: dir.clone(), source };
         made().map_err(failed)?;
+        self.provide_metadata()?;
         let packed = source.packed_references()?;
-        let written = || {
-            let mut file = fs::File::create(self.packed())?;
-            file.write_all(&packed)?;
-            fs::write(dir.join("given"), format!("{tip}\n"))
-        };
-        written().map_err(failed)?;
-        self.provide_kept(source)
+        fs::write(self.packed(), &packed).map_err(failed)?;
+        self.provide_kept(source)?;
+        fs::write(dir.join("given"), format!("{tip}\n")).map_err(failed)
     }
 
     /// Removes the private part. What the worker wrote in it is taken over before.
@@ -108,9 +104,9 @@ impl Private<'_> {
     }
 
     /// Returns what the settings of this worktree alone were when the private part was made.
-    pub(crate) fn settings(&self) -> Option<String> {
+    pub(crate) fn settings(&self) -> Option<Vec<u8>> {
         self.given()?;
-        links::read_whole(&self.dir().join("config.worktree"))
+        links::read_bytes(&self.dir().join("config.worktree"))
     }
 
     /// Returns what a worker gets: the steps of its view, and what it is granted without one.
@@ -141,8 +137,12 @@ impl Private<'_> {
                 at: common.join("packed-refs"),
                 target: Path::new(HOME).join("packed/packed-refs"),
             },
-            lend(self.links.metadata.clone(), self.links.metadata.clone()),
+            lend(self.links.metadata.clone(), self.metadata()),
         ]);
+        if self.has_modules() {
+            let modules = self.links.metadata.join("modules");
+            shown.push(lend(modules.clone(), modules));
+        }
         // What ties the worktree to the repository, and names programs that git starts.
         for name in ["commondir", "gitdir", "config.worktree"] {
             shown.push(itself(self.links.metadata.join(name)));

@@ -4,10 +4,11 @@
 //! against its name, and written anew; the branch moves only to a commit of which nothing is missing.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Odb, Oid, Repository};
 
+use super::metadata::forget_missing;
 use super::private::Private;
 use super::{PREFIX, WorktreeError};
 use crate::git::Source;
@@ -24,24 +25,44 @@ const KEPT: &str = "refs/supervisor";
 impl Private<'_> {
     /// Takes over what is there, and removes the private part. Does nothing where there is none; one that was interrupted is
     /// done again.
-    pub(crate) fn publish(&self, source: &Source) -> Result<(), WorktreeError> {
-        let Some(given) = self.given() else { return Ok(()) };
-        let taken = self.take_over(source, given);
-        // What cannot be taken over now cannot be later either, and the next run begins from what is in the repository.
+    ///
+    /// Returns the files of the worktree's metadata that were removed, because they name objects that are not there.
+    pub(crate) fn publish(&self, source: &Source) -> Result<Vec<PathBuf>, WorktreeError> {
+        let Some(given) = self.given() else { return Ok(Vec::new()) };
+        // Each step names only what the steps before it have put into the repository.
+        let (taken, gone) = match self.take_objects(source) {
+            Ok(copied) => (self.take_references(source, given, &copied), self.take_metadata(source)),
+            // A later try may find the space.
+            Err(error @ WorktreeError::Store { .. }) => return Err(error),
+            // Without its objects, the metadata of the run names what is not there.
+            Err(error) => (Err(error), forget_missing(source, self.links, &self.branch)),
+        };
+        // The commits of a detached HEAD are named by the metadata alone.
+        let gone = gone?;
+        // What of the rest cannot be taken over now cannot be later either: the next run begins from what is in the repository.
         self.discard()?;
-        taken
+        taken.map(|()| gone)
     }
 
-    fn take_over(&self, source: &Source, given: Oid) -> Result<(), WorktreeError> {
-        if let Some(found) = irregular::planted(&self.dir()) {
-            return Err(WorktreeError::Planted { found });
+    pub(super) fn take_objects(&self, source: &Source) -> Result<HashSet<Oid>, WorktreeError> {
+        self.disarm_metadata()?;
+        match irregular::planted(&self.dir()) {
+            Some(found) => Err(WorktreeError::Planted { found }),
+            None => self.copy_objects(source),
         }
-        let copied = self.copy_objects(source)?;
+    }
+
+    fn take_references(
+        &self,
+        source: &Source,
+        given: Oid,
+        copied: &HashSet<Oid>,
+    ) -> Result<(), WorktreeError> {
         self.detach_from_foreign_branch(source)?;
-        let kept = self.keep(source, &copied);
+        let kept = self.keep(source, copied);
         let moved = match self.tip().filter(|tip| *tip != given) {
             Some(tip) => {
-                self.refuse_incomplete(source.git(), tip, &copied)?;
+                self.refuse_incomplete(source.git(), tip, copied)?;
                 self.move_branch(source, given, tip)
             }
             None => Ok(()),
@@ -60,22 +81,21 @@ impl Private<'_> {
             _ => {}
         }
         let failed = |source| WorktreeError::Publish { path: self.objects(), source };
-        let copy = || -> Result<HashSet<Oid>, git2::Error> {
-            let own = Odb::new()?;
-            own.add_disk_alternate(&self.objects().to_string_lossy())?;
-            let shared = source.git().odb()?;
-            let mut names = HashSet::new();
-            own.foreach(|name| {
-                names.insert(*name);
-                true
-            })?;
-            for name in &names {
-                let object = own.read(*name)?;
-                shared.write(object.kind(), object.data())?;
-            }
-            Ok(names)
-        };
-        copy().map_err(failed)
+        let not_stored = |source| WorktreeError::Store { path: self.links.common.join("objects"), source };
+        let own = Odb::new().map_err(failed)?;
+        own.add_disk_alternate(&self.objects().to_string_lossy()).map_err(failed)?;
+        let shared = source.git().odb().map_err(not_stored)?;
+        let mut names = HashSet::new();
+        own.foreach(|name| {
+            names.insert(*name);
+            true
+        })
+        .map_err(failed)?;
+        for name in &names {
+            let object = own.read(*name).map_err(failed)?;
+            shared.write(object.kind(), object.data()).map_err(not_stored)?;
+        }
+        Ok(names)
     }
 
     /// Returns the commit that the worker's branch points at.
@@ -98,7 +118,8 @@ impl Private<'_> {
 
     /// A worker may have gone on on another branch `task/…`, which nobody else sees. Its commits stay the worktree's.
     fn detach_from_foreign_branch(&self, source: &Source) -> Result<(), WorktreeError> {
-        let Some(head) = links::read(&self.links.metadata.join("HEAD")) else { return Ok(()) };
+        let written = self.written_metadata();
+        let Some(head) = links::read(&written.metadata.join("HEAD")) else { return Ok(()) };
         let foreign = head
             .strip_prefix(&format!("ref: refs/heads/{PREFIX}/"))
             .and_then(|name| Name::new(name).ok())
@@ -107,7 +128,7 @@ impl Private<'_> {
         if source.git().find_commit(tip).is_err() {
             return Ok(());
         }
-        self.links
+        written
             .detach_head(tip)
             .map_err(|source| WorktreeError::Link { path: self.links.tree.clone(), source })
     }

@@ -1,7 +1,5 @@
 //! Taking over what a run wrote, with private parts that no honest worker leaves.
 
-use std::path::PathBuf;
-
 use super::*;
 use crate::testing::Fixture;
 use crate::worktree::{Base, Worktree};
@@ -12,6 +10,8 @@ struct Bench {
     worktree: Worktree,
     path: PathBuf,
     own: PathBuf,
+    /// What the worker sees as `.git/worktrees/t_1`.
+    metadata: PathBuf,
 }
 
 impl Bench {
@@ -20,14 +20,27 @@ impl Bench {
         let worktree = fixture.worktree("t_1");
         let path = worktree.prepare(&Base::Head, None).unwrap().path;
         let own = fixture.root.join(".git/supervisor/t_1");
-        Self { fixture, worktree, path, own }
+        let metadata = own.join("worktree");
+        Self { fixture, worktree, path, own, metadata }
     }
 
-    /// Runs git as a worker's git would write: new objects beside the shared ones.
+    /// Returns the variables by which git writes as a worker's does: new objects beside the shared ones, and its own metadata.
+    fn variables(&self) -> [(&'static str, PathBuf); 4] {
+        // The copy is not where the run sees it.
+        let commondir = format!("{}\n", self.fixture.root.join(".git").display());
+        fs_err::write(self.metadata.join("commondir"), commondir).unwrap();
+        [
+            ("GIT_OBJECT_DIRECTORY", self.own.join("objects")),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.fixture.root.join(".git/objects")),
+            ("GIT_DIR", self.metadata.clone()),
+            ("GIT_WORK_TREE", self.path.clone()),
+        ]
+    }
+
+    /// Runs git as a worker.
     fn git(&self, args: &[&str]) -> String {
         let mut command = self.fixture.command(&self.path);
-        command.env("GIT_OBJECT_DIRECTORY", self.own.join("objects"));
-        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.fixture.root.join(".git/objects"));
+        command.envs(self.variables());
         let output = command.args(args).output().unwrap();
         assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -105,7 +118,7 @@ fn a_commit_of_which_something_is_missing_does_not_become_the_branchs() {
 fn what_names_objects_that_are_not_there_does_not_stop_the_repositorys_own_git() {
     let bench = Bench::new();
     let commit = bench.commit();
-    let own = bench.fixture.root.join(".git/worktrees/t_1");
+    let own = &bench.metadata;
     fs_err::write(own.join("HEAD"), format!("{commit}\n")).unwrap();
     fs_err::create_dir_all(own.join("logs")).unwrap();
     fs_err::write(own.join("logs/HEAD"), format!("{} {commit} a <a@b> 1 +0000\tx\n", "0".repeat(40)))
@@ -127,13 +140,10 @@ fn a_tip_that_is_no_commit_or_holds_a_git_directory_is_refused() {
     bench.point(&tree);
     assert!(matches!(bench.worktree.seal(), Err(WorktreeError::Incomplete { .. })));
     bench.worktree.prepare(&Base::Head, None).unwrap();
-    let mut make = bench.fixture.command(&bench.path);
-    make.env("GIT_OBJECT_DIRECTORY", bench.own.join("objects"));
-    make.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", bench.fixture.root.join(".git/objects"));
     let script = "printf '040000 tree %s\\t.git\\n' $(git rev-parse HEAD^{tree}) | git mktree | xargs git commit-tree -m x";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script]).current_dir(&bench.path);
-    shell.envs(make.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.envs(bench.variables());
     let commit = String::from_utf8(shell.output().unwrap().stdout).unwrap();
     bench.point(commit.trim());
     let error = bench.worktree.seal().unwrap_err();
@@ -187,8 +197,7 @@ fn commits_on_another_branch_of_the_workers_stay_the_worktrees() {
     let before = bench.tip();
     let heads = bench.own.join("refs/heads/task");
     fs_err::rename(heads.join("t_1"), heads.join("other")).unwrap();
-    let head = bench.fixture.root.join(".git/worktrees/t_1/HEAD");
-    fs_err::write(&head, "ref: refs/heads/task/other\n").unwrap();
+    fs_err::write(bench.metadata.join("HEAD"), "ref: refs/heads/task/other\n").unwrap();
     bench.worktree.seal().unwrap();
     assert_eq!(bench.tip(), before);
     assert_eq!(bench.fixture.git_in(&bench.path, &["rev-parse", "HEAD"]), commit);
@@ -230,7 +239,7 @@ fn what_a_worker_made_of_the_git_file_and_of_submodules_is_put_right() {
 fn an_index_that_cannot_be_read_is_removed_and_made_again() {
     let bench = Bench::new();
     let index = bench.fixture.root.join(".git/worktrees/t_1/index");
-    bench.fixture.git_in(&bench.path, &["update-index", "--split-index"]);
+    bench.git(&["update-index", "--split-index"]);
     let commit = bench.commit();
     assert_eq!(bench.worktree.seal().unwrap().set_aside, std::slice::from_ref(&index));
     assert_eq!(bench.tip(), commit);

@@ -3,18 +3,15 @@
 use std::path::PathBuf;
 
 use fs_err as fs;
-use git2::{Oid, Repository};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
+use super::metadata::forget_missing;
 use super::{Worktree, WorktreeError, aside};
 use crate::git::Source;
 use crate::irregular;
-use crate::links::{self, Links};
+use crate::links::Links;
 use crate::open::{self, OpenError};
-
-/// The mode of an entry that stands for a submodule.
-const SUBMODULE: u32 = 0o160_000;
 
 /// How many are named of what was set aside.
 const NAMED: usize = 50;
@@ -54,10 +51,11 @@ impl Worktree {
             source: Box::new(source),
         })?;
         self.tie(&links)?;
-        let published = self.private(&links).publish(&source);
-        // Whatever became of the commits.
-        set_aside.extend(self.forget_missing(&source, &links)?);
-        published?;
+        let private = self.private(&links);
+        set_aside.extend(match private.given() {
+            Some(_) => private.publish(&source)?,
+            None => forget_missing(&source, &links, &self.branch())?,
+        });
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
         Ok(Sealed { set_aside, more })
@@ -73,36 +71,6 @@ impl Worktree {
         Ok(set_aside)
     }
 
-    /// Removes what names objects that are not there: `git gc` of the repository stops at them.
-    fn forget_missing(&self, source: &Source, links: &Links) -> Result<Vec<PathBuf>, WorktreeError> {
-        let git = source.git();
-        let failed = |source| WorktreeError::Link { path: links.tree.clone(), source };
-        let head = links::read(&links.metadata.join("HEAD")).and_then(|head| Oid::from_str(&head).ok());
-        if head.is_some_and(|commit| git.find_commit(commit).is_err()) {
-            links.attach_head(&self.branch()).map_err(failed)?;
-        }
-        let has = |id: Oid| id.is_zero() || git.odb().is_ok_and(|odb| odb.exists(id));
-        let mut gone = Vec::new();
-        // One that this library cannot read, such as an index in two files, is not looked through.
-        let index = Repository::open(&links.tree).and_then(|tree| tree.index());
-        let is_whole =
-            |index: git2::Index| index.iter().all(|entry| entry.mode == SUBMODULE || has(entry.id));
-        if links.has_index() && !index.is_ok_and(is_whole) {
-            gone.push(links.metadata.join("index"));
-        }
-        let log = links.metadata.join("logs/HEAD");
-        let names = |line: &str| line.split(' ').take(2).all(|id| Oid::from_str(id).is_ok_and(has));
-        if log.symlink_metadata().is_ok()
-            && !links::read_whole(&log).is_some_and(|text| text.lines().all(names))
-        {
-            gone.push(log);
-        }
-        for path in &gone {
-            fs::remove_file(path).map_err(|source| WorktreeError::Private { path: path.clone(), source })?;
-        }
-        Ok(gone)
-    }
-
     /// Removes what would make git wait or run something before the worktree is opened.
     pub(crate) fn disarm(&self, links: &Links) -> Result<(), WorktreeError> {
         // A repository in its place; it may be worth something to somebody.
@@ -114,7 +82,7 @@ impl Worktree {
             .map_err(|(path, source)| WorktreeError::Private { path, source })?;
         match self.private(links).settings() {
             Some(settings) => links
-                .restore_settings(&settings)
+                .restore("config.worktree", Some(&settings))
                 .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source }),
             None => Ok(()),
         }

@@ -323,6 +323,43 @@ fn collecting_garbage_leaves_the_granted_directories_in_place() {
 }
 
 #[test]
+fn submodules_without_files_are_named() {
+    let fixture = Fixture::new();
+    let url = fixture.root.display().to_string();
+    for name in ["sub", "deep/other"] {
+        fixture.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &url, name]);
+    }
+    fixture.commit(&fixture.root, "submodules");
+    let worktree = fixture.worktree("t_1");
+    assert_eq!(prepare(&worktree).empty_submodules, [PathBuf::from("deep/other"), PathBuf::from("sub")]);
+    fs_err::write(fixture.root.join(".worktrees/t_1/sub/file"), "").unwrap();
+    assert_eq!(prepare(&worktree).empty_submodules, [PathBuf::from("deep/other")]);
+}
+
+#[test]
+fn files_that_a_partial_clone_does_not_have_are_named_with_the_command_that_fetches_them() {
+    let fixture = Fixture::new();
+    fixture.git(&["switch", "-q", "-c", "other"]);
+    fs_err::write(fixture.root.join("file"), "of the other").unwrap();
+    fixture.commit(&fixture.root, "other");
+    fixture.git(&["switch", "-q", "main"]);
+    fixture.git(&["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", fixture.root.display());
+    fixture.git(&["clone", "-q", "--filter=blob:none", &url, "part"]);
+    let part = fixture.root.join("part");
+    fixture.git_in(&part, &["branch", "-q", "other", "origin/other"]);
+    let worktree = Worktree::new(&part, Name::new("t_1").unwrap());
+    let base = Base::Branch("other".to_owned());
+    let error = worktree.prepare(&base, None).unwrap_err();
+    assert!(error.to_string().contains("is a partial clone"), "{error:?}");
+    let hint = error.hint().unwrap();
+    let command = hint.split('`').nth(1).unwrap();
+    assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success(), "{command}");
+    let tree = worktree.prepare(&base, None).unwrap().path;
+    assert_eq!(fs_err::read_to_string(tree.join("file")).unwrap(), "of the other");
+}
+
+#[test]
 fn a_linked_worktree_can_itself_be_the_repository() {
     let fixture = Fixture::new();
     fixture.git(&["worktree", "add", "-q", "-b", "feature", "feature"]);

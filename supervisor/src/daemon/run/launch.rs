@@ -70,8 +70,14 @@ pub(in crate::daemon) fn prepare(
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
     let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
-    let terms =
-        Terms { role, skills: &skills, purpose: order.run.purpose, workspace: &prepared.path, deadline };
+    let terms = Terms {
+        role,
+        skills: &skills,
+        purpose: order.run.purpose,
+        workspace: &prepared.path,
+        empty_submodules: &prepared.empty_submodules,
+        deadline,
+    };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
     let kept = kept(host, order, identity, &prepared.path)?;
     let resume =
