@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::owner::board::{apply_budgets, follow_set_clock, forget_old_requests};
+use super::owner::board::{follow_set_clock, forget_old_requests};
 use super::owner::dispatcher::Dispatcher;
 use super::owner::event::Event;
 use super::owner::event_loop::{own, report as report_configuration};
@@ -119,7 +119,6 @@ pub(crate) async fn run(
         .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);
     forget_old_requests(&context, &boards);
     follow_set_clock(&context);
-    apply_budgets(&context);
     listeners.serve(&doorway, &doors)?;
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;

@@ -350,7 +350,6 @@ impl Verb for Status {
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board().map(|board| board.commits()).unwrap_or_default();
-        let slots = self.slots(&call);
         let is_asked_about = |run: &LiveRun| {
             (self.tenant.is_none() || run.tenant == self.tenant)
                 && (self.assignee.is_none() || run.profile == self.assignee)
@@ -358,7 +357,7 @@ impl Verb for Status {
         let daemon = snapshot.as_ref().map(|snapshot| {
             let takes_slot = |run: &&LiveRun| is_asked_about(run) && !run.phase.is_out_of_reach();
             let taken = snapshot.live.iter().filter(takes_slot).count();
-            DaemonLine { slots, taken, commits, ..daemon_line(snapshot) }
+            DaemonLine { slots: self.slots(&call), taken, commits, ..daemon_line(snapshot) }
         });
         let mut waiting = Vec::new();
         let explained = crate::diagnosis::why::explain(&call, told).await;

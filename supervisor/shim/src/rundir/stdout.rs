@@ -92,7 +92,9 @@ impl Stdout {
                         Long::StringsCut => cut_line(&line, &mut reader),
                     };
                     let Ok(rest) = rest else { return };
-                    rest.iter().for_each(|line| take(line));
+                    for line in &rest {
+                        take(line);
+                    }
                 }
             }
         }

@@ -40,7 +40,8 @@ pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey,
     });
 }
 
-/// Lets each board recompute the stored times that lie in the future because the clock was set back.
+/// Lets each board recompute the stored times that lie in the future because the clock was set back, and hold the payers
+/// that have spent a budget of the day.
 pub(in crate::daemon) fn follow_set_clock(context: &Context) {
     for board in context.service.served() {
         let Ok(writer) = board.writer() else { continue };
@@ -52,6 +53,7 @@ pub(in crate::daemon) fn follow_set_clock(context: &Context) {
         };
         writer.submit(|board| board.follow_set_clock(), followed);
     }
+    apply_budgets(context);
 }
 
 /// Lets each board hold the payers that have spent a budget of today as now configured, and release the others.

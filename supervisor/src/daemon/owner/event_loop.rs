@@ -50,7 +50,6 @@ pub(in crate::daemon) async fn own(
         failpoint::pass("owner-loop");
         if matches!(event, Event::ClockSet) {
             follow_set_clock(context);
-            apply_budgets(context);
         }
         // A decision returns a few actions for each board, and a start for each free slot.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
@@ -85,7 +84,6 @@ pub(in crate::daemon) async fn own(
                 Action::Arm(at) => {
                     if timer.set(at).map_err(failed)? == Armed::AfterSet {
                         follow_set_clock(context);
-                        apply_budgets(context);
                     }
                 }
                 Action::Say(text) => crate::terminal::complain(&text),
