@@ -42,7 +42,7 @@ impl Board<'_> {
                 set.requests += 1;
             }
         }
-        set.messages = self.tx.recall_failures(set.at)? as u64;
+        set.messages = self.tx.recall_tries(set.at)? as u64;
         self.tx.recall_ages(set.at)?;
         if !set.is_empty() {
             self.tx.put_clock_set(&set)?;

@@ -229,8 +229,26 @@ fn a_time_that_a_caller_names_stays_and_is_counted() {
     assert_eq!(set, ClockSet { at: NOW, named: 2, ..ClockSet::default() });
     assert_eq!(bench.task(&id).not_before, Some(at));
     assert_eq!(holds(&bench)[0].until, Some(at));
+    assert!(follow(&bench).is_empty(), "it is told once");
     let told = set.to_string();
     assert!(told.contains("kept: 2 times that callers named"), "{told}");
+}
+
+#[test]
+fn tasks_of_a_clock_that_was_ahead_are_no_younger_than_later_ones() {
+    let bench = ahead();
+    let first = bench.ready();
+    bench.clock.advance(MINUTE);
+    let second = bench.ready();
+
+    correct(&bench);
+
+    let third = bench.ready();
+    let [a, b, c] = [&first, &second, &third].map(|id| bench.task(id).created_at);
+    assert!(a < b && b <= c && c == NOW, "{a:?} {b:?} {c:?}");
+    let offered = bench.offered(10, &crate::Accounts::new());
+    assert_eq!(offered.first().map(|candidate| &candidate.task), Some(&first));
+    bench.check();
 }
 
 #[test]

@@ -54,23 +54,40 @@ impl Tx<'_> {
         )
     }
 
-    /// Brings messages and events of plugins whose failures lie in the future back to a time, and lets them be tried
-    /// again at once. Returns their number.
-    pub(crate) fn recall_failures(&self, now: Timestamp) -> Result<usize, Error> {
-        let letters =
-            "UPDATE notify_outbox SET failing_since = ?1, due_at = min(due_at, ?1) WHERE failing_since > ?1";
-        let plugins =
-            "UPDATE plugin_cursors SET failing_since = ?1, due_at = min(due_at, ?1) WHERE failing_since > ?1";
-        let letters = self.conn.count("recompute the tries of messages", letters, [now])?;
-        Ok(letters + self.conn.count("recompute the tries of plugins", plugins, [now])?)
+    /// Lets messages and events of plugins whose next try was computed in the future be tried at once. Returns their
+    /// number.
+    pub(crate) fn recall_tries(&self, now: Timestamp) -> Result<usize, Error> {
+        let mut recalled = 0;
+        for sql in [
+            "UPDATE notify_outbox SET due_at = ?1 WHERE due_at > ?1 AND (created_at > ?1 OR failing_since > ?1)",
+            "UPDATE plugin_cursors SET due_at = ?1 WHERE due_at > ?1 AND failing_since > ?1",
+        ] {
+            recalled += self.conn.count("recompute the next tries", sql, [now])?;
+        }
+        Ok(recalled)
     }
 
-    /// Brings the latest moves of missions and the times of stored replies back to a time, where they lie after it.
+    /// Brings times from which an age or an order is computed back to a time, where they lie after it. Tasks keep their
+    /// order.
     pub(crate) fn recall_ages(&self, now: Timestamp) -> Result<(), Error> {
-        let moves = "UPDATE missions SET moved_at = ?1 WHERE moved_at > ?1";
-        self.conn.run("recompute the moves of missions", moves, [now])?;
-        let replies = "UPDATE requests SET created_at = ?1 WHERE created_at > ?1";
-        self.conn.run("recompute the ages of replies", replies, [now])
+        let newest: Option<Timestamp> =
+            self.conn.value("read the newest task", "SELECT max(created_at) FROM tasks", [])?;
+        if let Some(newest) = newest.filter(|newest| *newest > now) {
+            let sql = "UPDATE tasks SET created_at = created_at - ?2 + ?1 WHERE created_at > ?1";
+            self.conn.run("recompute the ages of tasks", sql, params![now, newest])?;
+        }
+        for sql in [
+            "UPDATE tasks SET updated_at = ?1 WHERE updated_at > ?1",
+            "UPDATE holds SET created_at = ?1 WHERE created_at > ?1 AND ended_at IS NULL",
+            "UPDATE missions SET moved_at = ?1 WHERE moved_at > ?1",
+            "UPDATE notify_outbox SET created_at = min(created_at, ?1), failing_since = min(failing_since, ?1) \
+               WHERE created_at > ?1 OR failing_since > ?1",
+            "UPDATE plugin_cursors SET failing_since = ?1 WHERE failing_since > ?1",
+            "UPDATE requests SET created_at = ?1 WHERE created_at > ?1",
+        ] {
+            self.conn.run("recompute ages", sql, [now])?;
+        }
+        Ok(())
     }
 
     /// Stores the latest correction of the board.
