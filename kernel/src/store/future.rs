@@ -70,14 +70,17 @@ impl Tx<'_> {
     /// Brings times from which an age or an order is computed back to a time, where they lie after it. Tasks keep their
     /// order.
     pub(crate) fn recall_ages(&self, now: Timestamp) -> Result<(), Error> {
-        let newest: Option<Timestamp> =
-            self.conn.value("read the newest task", "SELECT max(created_at) FROM tasks", [])?;
+        let newest: Option<Timestamp> = self.conn.value(
+            "read the newest task",
+            "SELECT max(created_at) FROM tasks WHERE status <> 'archived'",
+            [],
+        )?;
         if let Some(newest) = newest.filter(|newest| *newest > now) {
-            let sql = "UPDATE tasks SET created_at = created_at - ?2 + ?1 WHERE created_at > ?1";
+            let sql = "UPDATE tasks SET created_at = created_at - ?2 + ?1 WHERE status <> 'archived' AND created_at > ?1";
             self.conn.run("recompute the ages of tasks", sql, params![now, newest])?;
         }
         for sql in [
-            "UPDATE tasks SET updated_at = ?1 WHERE updated_at > ?1",
+            "UPDATE tasks SET updated_at = ?1 WHERE status <> 'archived' AND updated_at > ?1",
             "UPDATE holds SET created_at = ?1 WHERE created_at > ?1 AND ended_at IS NULL",
             "UPDATE missions SET moved_at = ?1 WHERE moved_at > ?1",
             "UPDATE notify_outbox SET created_at = min(created_at, ?1), failing_since = min(failing_since, ?1) \
