@@ -62,6 +62,7 @@ pub use model::budget::{
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::card::{CardCounts, ChildCounts};
 pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp, day_of};
+pub use model::clock_set::ClockSet;
 pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};
@@ -69,7 +70,7 @@ pub use model::event::EventKind;
 pub use model::figures::{Dollars, brief};
 pub use model::filter::{Archived, EventFilter, Excerpt, Filter, Page, Sort};
 pub use model::fleet::{FleetId, NewFleetTask};
-pub use model::hold::{Hold, HoldKind, HoldOn, HoldScope, NewHold, SHORTEST_LIMIT, Within};
+pub use model::hold::{BREAKER_PAUSE, Hold, HoldKind, HoldOn, HoldScope, NewHold, SHORTEST_LIMIT, Within};
 pub use model::id::{
     ApprovalClass, AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, LetterId, PluginName, Pool,
     Profile, RequestId, RunId, ScheduleName, TaskId, Tenant, Tick,

@@ -236,6 +236,9 @@ impl Secret {
     }
 }
 
+/// Byte order mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads a file that nobody else may touch in the ways that these bits of a mode are.
 fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
     // Not waiting for who writes into a pipe; and what the last name links to is somewhere else.
@@ -258,6 +261,10 @@ fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
     }
     // Editors and `echo` end a file with a line feed.
     while value.pop_if(|last| matches!(last, b'\n' | b'\r')).is_some() {}
+    // Editors of Windows begin a file with a byte order mark, which no key has.
+    if value.starts_with(MARK) {
+        value.drain(..MARK.len());
+    }
     match value.as_slice() {
         [] => Err(Why::Empty),
         bytes if bytes.contains(&0) => Err(Why::Zero),
@@ -306,6 +313,17 @@ mod tests {
         assert!(!format!("{secrets:?}").contains(VALUE) && format!("{secrets:?}").contains("API_KEY"));
         assert_eq!(secrets.into_iter().collect::<Vec<_>>(), [("API_KEY".to_owned(), VALUE.into())]);
         assert!(!format!("{read:?}").contains(VALUE) && !toml::to_string(&read).unwrap().contains(VALUE));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        let secret = Secret::File(path.clone());
+        written(&path, format!("\u{feff}{VALUE}\r\n").as_bytes(), 0o600);
+        assert_eq!(secret.fetch("API_KEY", &SecretStores::default()).unwrap().bytes(), VALUE.as_bytes());
+        written(&path, "\u{feff}\n".as_bytes(), 0o600);
+        assert!(secret.fetch("API_KEY", &SecretStores::default()).is_err(), "nothing is left");
     }
 
     #[test]

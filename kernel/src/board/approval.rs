@@ -59,7 +59,7 @@ impl Board<'_> {
 
     /// Returns the rule of the task's approval class. A class that the configuration no longer has may be approved by any
     /// person.
-    fn rule(&self, task: &Task) -> ApprovalRule {
+    pub(super) fn rule(&self, task: &Task) -> ApprovalRule {
         let class = task.approval.class.as_ref();
         class.and_then(|class| self.quotas.approvals.of(class).ok()).unwrap_or_default()
     }

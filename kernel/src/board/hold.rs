@@ -26,7 +26,7 @@ use crate::store::events::NewEvent;
 use crate::store::holds::By;
 
 /// Time without a refusal after which a probing run counts as served.
-const SERVED: Duration = Duration::from_mins(1);
+pub(super) const SERVED: Duration = Duration::from_mins(1);
 
 impl Board<'_> {
     /// Keeps a task, or the tasks of a profile, a tenant or an account, from starting. Open runs go on.
@@ -303,7 +303,7 @@ impl Board<'_> {
 
     /// Appends the event of a hold: on the held task, else on the task of the run that met or probed the limit, else on
     /// the board.
-    fn append_hold_event(
+    pub(super) fn append_hold_event(
         &self,
         kind: EventKind,
         hold: &Hold,

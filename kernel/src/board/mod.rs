@@ -39,6 +39,7 @@ mod charge;
 mod chat;
 mod check;
 mod claim;
+mod clock_set;
 mod consult;
 mod context;
 mod create;

@@ -62,17 +62,19 @@ impl Board<'_> {
         }
         let goes_on = |before: &&Schedule| before.spec.timing == spec.timing && !before.spec.paused;
         let decided = match before.as_ref() {
-            Some(before) if goes_on(&before) => before.decided,
-            // No tick is made twice, even if the clock was set back.
-            Some(before) => before.decided.max(now),
-            None => now,
+            Some(before) if goes_on(&before) => before.decided.min(now),
+            Some(_) | None => now,
         };
+        // No tick is made twice, even if the clock was set back.
+        let ahead = before.as_ref().and_then(|before| before.ahead.max(Some(before.decided)));
+        let ahead = ahead.filter(|ahead| *ahead > now);
         let next = if spec.paused { None } else { ticks.after(decided) };
         let defined_at = before.map_or(now, |before| before.defined_at);
         self.tx.store_schedule(&Schedule {
             name: name.clone(),
             spec: spec.clone(),
             decided,
+            ahead,
             next,
             defined_at,
         })
@@ -132,6 +134,17 @@ impl Board<'_> {
         Ok(made)
     }
 
+    /// True if a tick was decided while the clock was ahead.
+    fn is_made(&self, schedule: &Schedule, at: Timestamp) -> Result<bool, Error> {
+        if self.tx.find_tick(&schedule.name, at)?.is_some() {
+            return Ok(true);
+        }
+        // The records of old ticks are removed; their tasks have the tick in their keys.
+        let Some(template) = schedule.spec.tasks.first() else { return Ok(false) };
+        let key = key(&schedule.name, at, &template.name);
+        Ok(self.tx.find_task_by_key(template.task.tenant.as_ref(), &key)?.is_some())
+    }
+
     /// Decides about the due ticks of one schedule.
     fn decide_schedule(&mut self, schedule: &Schedule, made: &mut Vec<TaskId>) -> Result<(), Error> {
         let (name, now) = (&schedule.name, self.now());
@@ -146,10 +159,16 @@ impl Board<'_> {
                 return self.tx.set_decided(name, schedule.decided, None);
             }
         };
-        let due = ticks.due(schedule.spec.missed, schedule.decided, now);
+        // Ticks that were decided while the clock was ahead are over once the clock has passed them.
+        let passed = schedule.ahead.filter(|ahead| *ahead <= now);
+        let mut decided = passed.max(Some(schedule.decided)).unwrap_or_default();
+        let due = ticks.due(schedule.spec.missed, decided, now);
         let mut missed = (due.missed, due.more);
-        let mut decided = schedule.decided;
         for at in &due.make {
+            if schedule.ahead > passed && self.is_made(schedule, *at)? {
+                decided = *at;
+                continue;
+            }
             if made.len() >= TASKS_AT_ONCE {
                 return self.tx.set_decided(name, decided, Some(*at));
             }
@@ -295,9 +314,8 @@ impl Board<'_> {
             new.title = title(&new.title, name, ticks, at);
             let parents = made.iter().filter(|(name, _)| template.after.iter().any(|after| after == name));
             new.parents.extend(parents.map(|(_, id)| id.clone()));
-            let key = format!("{KEYS}{name}:{}:{}", at.as_micros(), template.name);
             new.origin = Origin { schedule: Some(name.clone()), tick: Some(at), ..new.origin };
-            new.idempotency_key = Some(key);
+            new.idempotency_key = Some(key(name, at, &template.name));
             new.created_by = new.created_by.or_else(|| Some(format!("{KEYS}{name}")));
             if !delay.is_zero() {
                 new.not_before = Some(at.after(delay));
@@ -336,6 +354,11 @@ impl Board<'_> {
             })
             .map(drop)
     }
+}
+
+/// Returns the idempotency key of a task of a tick.
+fn key(schedule: &ScheduleName, at: Timestamp, task: &str) -> String {
+    format!("{KEYS}{schedule}:{}:{task}", at.as_micros())
 }
 
 impl View<'_> {

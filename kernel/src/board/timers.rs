@@ -2,15 +2,14 @@
 
 use serde_json::json;
 
-use super::{Board, Record, SYSTEM};
+use super::clock_set::PauseEnd;
+use super::{Board, SYSTEM};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::TaskId;
 use crate::model::outcome::{EndCause, Ending, StopReason};
-use crate::model::state::{Change, Gate, State};
 use crate::model::status::Status;
-use crate::store::delays::Delay;
 use crate::store::fields::Field;
 
 /// Largest number of tasks that one transaction wakes. The others stay due.
@@ -63,18 +62,7 @@ impl Board<'_> {
         let booted = Timestamp::from_micros(self.now().as_micros().saturating_sub(boottime));
         for (id, due_us) in self.tx.displaced_delays(boot_id, booted, DRIFT_US, AT_ONCE)? {
             let at = Timestamp::from_micros(booted.as_micros().saturating_add(due_us));
-            let from = self.standing(&id)?;
-            if let State::Scheduled { .. } = from.state {
-                let payload = json!({
-                    "reason": "the clock was set", "not_before": at,
-                    "in_seconds": super::seconds_until(self.now(), at),
-                });
-                let change = Change::Reevaluated { gate: Gate::Until(at) };
-                self.shift(&id, &from, change, Record::new(EventKind::Scheduled, payload, SYSTEM))?;
-            } else {
-                self.set(&id, &Field::NotBefore(Some(at)))?;
-            }
-            self.tx.put_delay(&Delay { task: &id, not_before: at, boot_id, due_us })?;
+            self.move_pause(&id, boot_id, PauseEnd { at, due_us })?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::model::actor::Actor;
 use crate::model::budget::{DayUse, PayerKind};
 use crate::model::card::CardCounts;
 use crate::model::clock::{Clock, Timestamp};
+use crate::model::clock_set::ClockSet;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::{EventFilter, Excerpt, Filter, Page};
@@ -91,6 +92,8 @@ reads! {
     board_id: board_id() -> BoardId;
     /// Returns the board's name.
     board_name: board_name() -> BoardName;
+    /// Returns the latest correction of stored times after the clock was set back.
+    clock_set: clock_set() -> Option<ClockSet>;
     /// Returns a task, if it exists.
     task: find_task(id: &TaskId) -> Option<Task>;
     /// Returns the first tasks, at most `limit`, whose ids begin with this id. A task with this very id is among them.

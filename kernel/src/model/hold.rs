@@ -19,6 +19,9 @@ use crate::model::words::words;
 /// without end, and no failure would count.
 pub const SHORTEST_LIMIT: Duration = Duration::from_secs(15);
 
+/// Longest pause before the next try of an open breaker.
+pub const BREAKER_PAUSE: Duration = Duration::from_mins(10);
+
 words! {
     /// Reason for a hold.
     "hold kind"

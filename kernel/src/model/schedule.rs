@@ -128,6 +128,8 @@ pub struct Schedule {
     pub spec: ScheduleSpec,
     /// Time up to which every tick is decided.
     pub decided: Timestamp,
+    /// Time up to which ticks were decided while the clock was ahead; none once the clock has passed it.
+    pub ahead: Option<Timestamp>,
     /// Next tick; none when there is none, or when the schedule is paused.
     pub next: Option<Timestamp>,
     /// Time of the first definition.

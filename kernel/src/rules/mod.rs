@@ -15,6 +15,7 @@ pub(crate) mod mention;
 pub(crate) mod mission;
 pub(crate) mod new_task;
 pub(crate) mod notice;
+pub(crate) mod pattern;
 pub(crate) mod proposal;
 pub(crate) mod proposed;
 mod proposed_profiles;

@@ -1,14 +1,10 @@
 //! Ticks of schedules: computes the times of a schedule, and selects the due ticks.
 //!
-//! Calendar times are in the schedule's time zone. A change of clocks can skip a time or repeat it. For `at`, and for a
-//! pattern with a fixed hour and minute, a skipped time moves to the first time after the change, and a repeated time
-//! ticks once, at the first occurrence. Any other pattern leaves out a skipped time and ticks at both occurrences of a
-//! repeated time (croner, as Vixie cron).
+//! Calendar times are in the schedule's time zone. A change of clocks can skip a time or repeat it; [`Pattern`] says what
+//! becomes of it. A time of `at` is a pattern with a fixed hour and minute.
 
 use std::time::Duration;
 
-use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use sha2::Digest as _;
@@ -17,6 +13,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::ScheduleName;
 use crate::model::schedule::{Missed, Timing};
+use crate::rules::pattern::{Pattern, first_moment};
 
 /// Time for which a tick is on time, unless the next tick comes first. Later it counts as missed.
 const GRACE: Duration = Duration::from_mins(1);
@@ -43,7 +40,7 @@ pub(crate) struct Ticks {
 /// Source of ticks.
 #[derive(Debug)]
 enum Source {
-    Cron(Box<Cron>),
+    Cron(Box<Pattern>),
     /// Fixed interval in microseconds, from a start time on.
     Every {
         from: i64,
@@ -74,7 +71,7 @@ impl Ticks {
         let zone = zone(timing.time_zone.as_deref())?;
         let mut sources = Vec::new();
         if let Some(pattern) = &timing.cron {
-            sources.push(Source::Cron(Box::new(cron(pattern)?)));
+            sources.push(Source::Cron(Box::new(Pattern::parse(pattern)?)));
         }
         if let Some(period) = timing.every {
             let seconds = period.as_secs();
@@ -151,10 +148,7 @@ impl Ticks {
 impl Source {
     fn after(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match self {
-            Source::Cron(cron) => {
-                let found = cron.find_next_occurrence(&zoned(time, zone), false).ok()?;
-                Some(instant(&found)).filter(|tick| *tick > time)
-            }
+            Source::Cron(pattern) => pattern.after(time, zone),
             Source::Every { from, period } => {
                 let gone = time.as_micros().saturating_sub(*from).div_euclid(*period);
                 let periods = gone.saturating_add(1).max(0);
@@ -166,10 +160,7 @@ impl Source {
 
     fn latest(&self, time: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         match self {
-            Source::Cron(cron) => {
-                let found = cron.find_previous_occurrence(&zoned(time, zone), true).ok()?;
-                Some(instant(&found)).filter(|tick| *tick <= time)
-            }
+            Source::Cron(pattern) => pattern.latest(time, zone),
             Source::Every { from, period } => {
                 let gone = time.as_micros().checked_sub(*from)?.div_euclid(*period);
                 (gone >= 0).then(|| Timestamp::from_micros(from.saturating_add(gone * period)))
@@ -196,34 +187,12 @@ fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
     jiff::Timestamp::from_second(at.as_secs()).unwrap_or_default().to_zoned(zone.clone())
 }
 
-fn instant(zoned: &Zoned) -> Timestamp {
-    Timestamp::from_secs(zoned.timestamp().as_second())
-}
-
 fn zone(name: Option<&str>) -> Result<TimeZone, Error> {
     let Some(name) = name else { return Ok(TimeZone::system()) };
     TimeZone::get(name).map_err(|error| {
         let hint = "name it as in /usr/share/zoneinfo, such as Europe/Berlin or UTC";
         Error::invalid("time_zone", format!("{name:?}: {error}"), hint)
     })
-}
-
-/// Start of the search that proves that a pattern has any match.
-const EXAMPLE: Timestamp = Timestamp::from_secs(1_700_000_000);
-
-fn cron(pattern: &str) -> Result<Cron, Error> {
-    let hint =
-        "five fields: minute, hour, day of the month, month, day of the week, such as \"0 9 * * mon-fri\"";
-    let invalid = |why: String| Error::invalid("cron", format!("{pattern:?}: {why}"), hint);
-    if pattern.len() > 200 {
-        return Err(Error::invalid("cron", "it is longer than 200 characters", hint));
-    }
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    let cron = parser.parse(pattern).map_err(|error| invalid(error.to_string()))?;
-    if cron.find_next_occurrence(&zoned(EXAMPLE, &TimeZone::UTC), true).is_err() {
-        return Err(invalid("no date matches it".to_owned()));
-    }
-    Ok(cron)
 }
 
 /// Parses a calendar time.
@@ -240,8 +209,8 @@ fn time(text: &str, zone: &TimeZone) -> Result<Source, Error> {
     };
     let clock: jiff::civil::Time = clock.parse().map_err(|_| refuse())?;
     if let Some(date) = day.and_then(|day| day.parse::<jiff::civil::Date>().ok()) {
-        let at = zone.to_ambiguous_zoned(date.to_datetime(clock)).compatible().map_err(|_| refuse())?;
-        return Ok(Source::Once(instant(&at)));
+        let at = first_moment(date.to_datetime(clock), zone).ok_or_else(refuse)?;
+        return Ok(Source::Once(Timestamp::from_secs(at.as_second())));
     }
     if clock.second() != 0 || clock.subsec_nanosecond() != 0 {
         return Err(refuse());
@@ -252,7 +221,8 @@ fn time(text: &str, zone: &TimeZone) -> Result<Source, Error> {
         Some(day) if days.contains(&day.as_str()) => day,
         Some(_) => return Err(refuse()),
     };
-    cron(&format!("{} {} * * {day}", clock.minute(), clock.hour())).map(|cron| Source::Cron(Box::new(cron)))
+    let pattern = Pattern::parse(&format!("{} {} * * {day}", clock.minute(), clock.hour()))?;
+    Ok(Source::Cron(Box::new(pattern)))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(crate) mod fields;
 pub(crate) mod files;
 pub(crate) mod folded;
 pub(crate) mod foreign;
+pub(crate) mod future;
 pub(crate) mod holds;
 mod identity;
 pub(crate) mod imported;

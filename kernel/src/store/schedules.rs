@@ -13,7 +13,7 @@ use crate::model::schedule::{Schedule, ScheduleSpec, ScheduleTick};
 /// Number of ticks of a schedule that are kept, beside the waiting ones.
 const KEPT: u32 = 100;
 
-const COLUMNS: &str = "name, spec, decided, next, defined_at";
+const COLUMNS: &str = "name, spec, decided, ahead, next, defined_at";
 const TICKS: &str = "tick, outcome, missed, more, tasks, note, decided_at";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Schedule> {
@@ -21,6 +21,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Schedule> {
         name: row.get("name")?,
         spec: json(row, "spec")?.unwrap_or_default(),
         decided: row.get("decided")?,
+        ahead: row.get("ahead")?,
         next: row.get("next")?,
         defined_at: row.get("defined_at")?,
     })
@@ -66,12 +67,12 @@ impl Tx<'_> {
 
     /// Stores a schedule, in place of a schedule with its name.
     pub(crate) fn store_schedule(&self, schedule: &Schedule) -> Result<(), Error> {
-        let Schedule { name, spec, decided, next, defined_at } = schedule;
+        let Schedule { name, spec, decided, ahead, next, defined_at } = schedule;
         self.conn.run(
             "store the schedule",
-            "INSERT INTO schedules (name, spec, decided, next, defined_at) VALUES (?1, ?2, ?3, ?4, ?5) \
-             ON CONFLICT (name) DO UPDATE SET spec = ?2, decided = ?3, next = ?4",
-            params![name, to_json::<ScheduleSpec>(spec)?, decided, next, defined_at],
+            "INSERT INTO schedules (name, spec, decided, next, defined_at, ahead) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+             ON CONFLICT (name) DO UPDATE SET spec = ?2, decided = ?3, next = ?4, ahead = ?6",
+            params![name, to_json::<ScheduleSpec>(spec)?, decided, next, defined_at, ahead],
         )
     }
 
@@ -82,8 +83,21 @@ impl Tx<'_> {
         decided: Timestamp,
         next: Option<Timestamp>,
     ) -> Result<(), Error> {
-        let sql = "UPDATE schedules SET decided = ?2, next = ?3 WHERE name = ?1";
+        let sql = "UPDATE schedules SET decided = ?2, next = ?3, ahead = CASE WHEN ahead > ?2 THEN ahead END \
+             WHERE name = ?1";
         self.conn.run("note the decided ticks", sql, params![name, decided, next])
+    }
+
+    /// Brings the decided ticks of a schedule back to a time, and keeps how far they went.
+    pub(crate) fn recall_schedule(
+        &self,
+        name: &ScheduleName,
+        decided: Timestamp,
+        next: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let sql = "UPDATE schedules SET ahead = max(ifnull(ahead, decided), decided), decided = ?2, next = ?3 \
+             WHERE name = ?1";
+        self.conn.run("recompute the ticks", sql, params![name, decided, next])
     }
 
     pub(crate) fn delete_schedule(&self, name: &ScheduleName) -> Result<(), Error> {
@@ -111,8 +125,8 @@ impl Tx<'_> {
         )?;
         self.conn.run(
             "forget old ticks",
-            "DELETE FROM schedule_ticks WHERE schedule = ?1 AND outcome NOT IN ('queued', 'due') AND tick < \
-               (SELECT tick FROM schedule_ticks WHERE schedule = ?1 ORDER BY tick DESC LIMIT 1 OFFSET ?2)",
+            "DELETE FROM schedule_ticks WHERE schedule = ?1 AND outcome NOT IN ('queued', 'due') AND id < \
+               (SELECT id FROM schedule_ticks WHERE schedule = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
             params![name, KEPT],
         )
     }
@@ -126,10 +140,10 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the latest ticks of a schedule, the newest first.
+    /// Returns the ticks of a schedule that were decided last, the newest first. The order of decision is not the order
+    /// of time once the clock was set back.
     pub(crate) fn ticks_of(&self, name: &ScheduleName, limit: u32) -> Result<Vec<ScheduleTick>, Error> {
-        let sql =
-            format!("SELECT {TICKS} FROM schedule_ticks WHERE schedule = ?1 ORDER BY tick DESC LIMIT ?2");
+        let sql = format!("SELECT {TICKS} FROM schedule_ticks WHERE schedule = ?1 ORDER BY id DESC LIMIT ?2");
         self.conn.list("list the ticks", &sql, params![name, limit], read_tick)
     }
 
@@ -138,7 +152,7 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT schedule, {TICKS} FROM schedule_ticks WHERE outcome = 'failed' AND id IN (SELECT \
                (SELECT id FROM schedule_ticks t WHERE t.schedule = s.name AND t.outcome IN ('made', 'failed') \
-                ORDER BY t.tick DESC LIMIT 1) \
+                ORDER BY t.id DESC LIMIT 1) \
              FROM schedules s WHERE json_extract(s.spec, '$.paused') IS NOT 1) ORDER BY schedule"
         );
         self.conn.list("list failed schedules", &sql, [], |row| Ok((row.get("schedule")?, read_tick(row)?)))

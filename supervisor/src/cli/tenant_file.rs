@@ -11,7 +11,8 @@ use crate::config::settings;
 use crate::config::tenants::TenantConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::paths::{Root, definition_file};
+use crate::paths::Root;
+use crate::paths::definition_file::{self, TextForm};
 
 /// The file of a tenant.
 pub(super) fn path_of(root: &Root, name: &Tenant) -> PathBuf {
@@ -79,6 +80,7 @@ impl Changes<'_> {
         text: &str,
     ) -> Result<(TenantConfig, String), Failure> {
         let path = path_of(root, name);
+        let (form, text) = TextForm::of(text);
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
             Failure::usage(format!("{}: {}", path.display(), e.message()))
                 .hint("correct the file, or remove it")
@@ -90,7 +92,7 @@ impl Changes<'_> {
             }
         }
         self.set(&mut table)?;
-        let text = table.to_string();
+        let text = form.written(&table.to_string());
         let read = TenantConfig::parse(&path, &text).map_err(|defect| {
             Failure::usage(defect.to_string())
                 .hint("`supervisor help docs/configuration.md` describes the file; nothing was written")
@@ -211,6 +213,11 @@ mod tests {
         );
         assert_eq!(table["users"][1].as_integer(), Some(1001));
         assert_eq!(table["budget"]["cost_usd"].as_float(), Some(5.0));
+        let marked =
+            apply(&settings, &["max_runtime"], "\u{feff}policy = \"strict\"\r\nmax_runtime = \"1h\"\r\n")
+                .unwrap();
+        assert!(marked.starts_with('\u{feff}'), "{marked:?}");
+        assert_eq!(marked.matches('\n').count(), marked.matches("\r\n").count(), "{marked:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::owner::board::{apply_budgets, forget_old_requests};
+use super::owner::board::{follow_set_clock, forget_old_requests};
 use super::owner::dispatcher::Dispatcher;
 use super::owner::event::Event;
 use super::owner::event_loop::{own, report as report_configuration};
@@ -118,7 +118,7 @@ pub(crate) async fn run(
     workspace::sweep_leases(&root.leases())
         .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);
     forget_old_requests(&context, &boards);
-    apply_budgets(&context);
+    follow_set_clock(&context);
     listeners.serve(&doorway, &doors)?;
     doors.begin();
     listen_to_signals(&link, &served, &stop)?;

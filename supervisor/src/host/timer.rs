@@ -23,6 +23,15 @@ pub(crate) enum Expiry {
     ClockSet,
 }
 
+/// State of the clock when the timer was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Armed {
+    /// The clock was not set since the last expiry.
+    Calm,
+    /// The clock was set since the last expiry, and that expiry is not reported again.
+    AfterSet,
+}
+
 impl WallTimer {
     /// Makes a timer that is not armed.
     pub(crate) fn new() -> std::io::Result<Self> {
@@ -33,8 +42,11 @@ impl WallTimer {
     }
 
     /// Arms it for a moment, or disarms it.
-    pub(crate) fn set(&self, at: Option<Timestamp>) -> std::io::Result<()> {
-        let Some(at) = at else { return Ok(self.timer.unset()?) };
+    pub(crate) fn set(&self, at: Option<Timestamp>) -> std::io::Result<Armed> {
+        let Some(at) = at else {
+            self.timer.unset()?;
+            return Ok(Armed::Calm);
+        };
         let micros = at.as_micros().max(1);
         let moment = TimeSpec::new(micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000) * 1000);
         // With CANCEL_ON_SET a change of the clock makes the timer readable too (timerfd_create(2)).
@@ -42,7 +54,8 @@ impl WallTimer {
         match self.timer.set(Expiration::OneShot(moment), flags) {
             // The clock was set since the last read. The timer is armed all the same (timerfd_setup in fs/timerfd.c),
             // for the moment by the new clock.
-            Ok(()) | Err(nix::errno::Errno::ECANCELED) => Ok(()),
+            Err(nix::errno::Errno::ECANCELED) => Ok(Armed::AfterSet),
+            Ok(()) => Ok(Armed::Calm),
             Err(e) => Err(e.into()),
         }
     }

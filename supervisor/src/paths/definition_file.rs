@@ -7,6 +7,41 @@ use std::path::Path;
 use super::make_dir;
 use crate::failure::Failure;
 
+/// Byte order mark, with which editors of Windows begin a file.
+const MARK: char = '\u{feff}';
+
+/// Form of a text file that an edit keeps: its byte order mark and its line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextForm {
+    has_mark: bool,
+    line_end: &'static str,
+}
+
+impl TextForm {
+    /// Returns the form of a text, and the text without its mark. The first line end stands for all.
+    pub(crate) fn of(text: &str) -> (Self, &str) {
+        let content = text.strip_prefix(MARK);
+        let first = text.split_inclusive('\n').next().unwrap_or_default();
+        let line_end = if first.ends_with("\r\n") { "\r\n" } else { "\n" };
+        (TextForm { has_mark: content.is_some(), line_end }, content.unwrap_or(text))
+    }
+
+    /// Returns the line end of the file.
+    pub(crate) fn line_end(self) -> &'static str {
+        self.line_end
+    }
+
+    /// Returns a text without a mark as the file has it: with its mark.
+    pub(crate) fn marked(self, text: &str) -> String {
+        if self.has_mark { format!("{MARK}{text}") } else { text.to_owned() }
+    }
+
+    /// Returns a new text with single line feeds in the form of the file.
+    pub(crate) fn written(self, text: &str) -> String {
+        self.marked(&text.replace('\n', self.line_end))
+    }
+}
+
 /// Replaces a world-readable file atomically, and makes its directory if missing. A concurrent reader sees the old
 /// text or the new.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {

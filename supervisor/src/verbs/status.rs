@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kernel::{
-    AskingMission, BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile,
-    Tenant, Timestamp,
+    AskingMission, BoardName, Clock as _, ClockSet, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor,
+    Profile, Tenant, Timestamp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,9 @@ const ANSWERED: Duration = Duration::from_secs(10);
 
 /// Limit on the waiting tasks that are listed.
 const TOLD: u32 = 20;
+
+/// Time for which a correction of stored times is shown.
+const SHOWN_CORRECTION: Duration = Duration::from_hours(24);
 
 /// Limit on the processes shown of a run.
 const TREE: usize = 50;
@@ -231,6 +234,9 @@ pub(crate) struct StatusReport {
     /// The missions at a limit, each with what it asks; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asking: Vec<AskingMission>,
+    /// Stored times that were recomputed within the last day, because the clock was set back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) clock_set: Option<ClockSet>,
     /// Tasks that wait, and what for; at most 20.
     pub(crate) waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
@@ -344,7 +350,6 @@ impl Verb for Status {
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
         let commits = call.board().map(|board| board.commits()).unwrap_or_default();
-        let slots = self.slots(&call);
         let is_asked_about = |run: &LiveRun| {
             (self.tenant.is_none() || run.tenant == self.tenant)
                 && (self.assignee.is_none() || run.profile == self.assignee)
@@ -352,7 +357,7 @@ impl Verb for Status {
         let daemon = snapshot.as_ref().map(|snapshot| {
             let takes_slot = |run: &&LiveRun| is_asked_about(run) && !run.phase.is_out_of_reach();
             let taken = snapshot.live.iter().filter(takes_slot).count();
-            DaemonLine { slots, taken, commits, ..daemon_line(snapshot) }
+            DaemonLine { slots: self.slots(&call), taken, commits, ..daemon_line(snapshot) }
         });
         let mut waiting = Vec::new();
         let explained = crate::diagnosis::why::explain(&call, told).await;
@@ -409,6 +414,7 @@ impl Verb for Status {
             ticks: open.ticks,
             failed_schedules: open.failed_schedules,
             asking: open.asking,
+            clock_set: open.clock_set,
             waiting,
             waiting_more,
             warnings,

@@ -10,7 +10,8 @@ use super::text::Planned;
 use crate::config::settings;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::paths::{Root, definition_file};
+use crate::paths::Root;
+use crate::paths::definition_file::{self, TextForm};
 
 /// Returns the path of a schedule's file in the own format.
 pub(crate) fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
@@ -80,8 +81,10 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the text with the schedule paused or resumed; all other lines stay, comments included.
+/// Returns the text with the schedule paused or resumed; all other lines stay, comments included, and so do the byte
+/// order mark and the line ends.
 pub(crate) fn with_pause(text: &str, paused: bool) -> String {
+    let (form, text) = TextForm::of(text);
     let mut in_table = false;
     let kept: String = text
         .split_inclusive('\n')
@@ -91,7 +94,7 @@ pub(crate) fn with_pause(text: &str, paused: bool) -> String {
             in_table || key != "paused" || !line.contains('=')
         })
         .collect();
-    if paused { format!("paused = true\n{kept}") } else { kept }
+    form.marked(&if paused { format!("paused = true{}{kept}", form.line_end()) } else { kept })
 }
 
 #[cfg(test)]
@@ -105,5 +108,9 @@ mod tests {
         assert_eq!(paused, format!("paused = true\n{text}"));
         assert_eq!(with_pause(&paused, true), paused);
         assert_eq!(with_pause(&paused, false), text);
+        let marked = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        let paused = with_pause(&marked, true);
+        assert_eq!(paused, format!("\u{feff}paused = true\r\n{}", marked.trim_start_matches('\u{feff}')));
+        assert_eq!(with_pause(&paused, false), marked);
     }
 }

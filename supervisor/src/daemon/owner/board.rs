@@ -40,6 +40,22 @@ pub(in crate::daemon) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey,
     });
 }
 
+/// Lets each board recompute the stored times that lie in the future because the clock was set back, and hold the payers
+/// that have spent a budget of the day.
+pub(in crate::daemon) fn follow_set_clock(context: &Context) {
+    for board in context.service.served() {
+        let Ok(writer) = board.writer() else { continue };
+        let name = board.name().clone();
+        let followed = move |result: Result<kernel::ClockSet, kernel::Error>| match result {
+            Ok(set) if set.is_empty() => {}
+            Ok(set) => tracing::warn!(board = %name, recomputed = %set, "clock_set_back"),
+            Err(error) => tracing::warn!(board = %name, %error, "times_not_recomputed"),
+        };
+        writer.submit(|board| board.follow_set_clock(), followed);
+    }
+    apply_budgets(context);
+}
+
 /// Lets each board hold the payers that have spent a budget of today as now configured, and release the others.
 pub(in crate::daemon) fn apply_budgets(context: &Context) {
     for board in context.service.served() {

@@ -131,6 +131,10 @@ impl Dispatcher {
             Event::Run(key, report) => self.reported(key, report, now),
             Event::Tick => self.tick(now),
             Event::ClockSet => {
+                // A task that changes from now on may have an earlier time than those that were seen.
+                for state in self.boards.values_mut() {
+                    state.noted = Timestamp::from_micros(0);
+                }
                 let mut actions = self.tick(now);
                 // Times on the boot clock now correspond to other times of day.
                 actions.extend(self.read_all());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernel::Clock as _;
 
 use super::action::Action;
-use super::board::{apply_budgets, keep_breaker, note_nonspawnable, wake_board};
+use super::board::{apply_budgets, follow_set_clock, keep_breaker, note_nonspawnable, wake_board};
 use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
@@ -21,7 +21,7 @@ use crate::daemon::run::troubles;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::service_link::ServiceLink;
-use crate::host::timer::{Expiry, WallTimer};
+use crate::host::timer::{Armed, Expiry, WallTimer};
 use crate::roster::Roster;
 use crate::service::Service;
 
@@ -48,6 +48,9 @@ pub(in crate::daemon) async fn own(
             }
         };
         failpoint::pass("owner-loop");
+        if matches!(event, Event::ClockSet) {
+            follow_set_clock(context);
+        }
         // A decision returns a few actions for each board, and a start for each free slot.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
@@ -78,7 +81,11 @@ pub(in crate::daemon) async fn own(
                 Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Keep(board, kept) => keep_breaker(context, &board, kept),
-                Action::Arm(at) => timer.set(at).map_err(failed)?,
+                Action::Arm(at) => {
+                    if timer.set(at).map_err(failed)? == Armed::AfterSet {
+                        follow_set_clock(context);
+                    }
+                }
                 Action::Say(text) => crate::terminal::complain(&text),
                 Action::LimitDrain => limit_drain(context, link),
                 Action::Reload => {

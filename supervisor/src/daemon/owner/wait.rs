@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use kernel::Timestamp;
+use kernel::{BREAKER_PAUSE, Timestamp};
 
 pub(super) const FIRST: Duration = Duration::from_secs(1);
 /// Longest wait of a closed breaker.
 const LONGEST: Duration = Duration::from_mins(1);
-/// Wait of an open breaker.
-pub(super) const SELDOM: Duration = Duration::from_mins(10);
 /// Largest share by which a wait is shortened at random, so that simultaneous failures are not retried at the same
 /// time.
 const JITTER: f64 = 0.2;
@@ -35,12 +33,12 @@ impl Wait {
 
     /// Makes the wait of an open breaker, after `times` earlier ones.
     pub(super) fn seldom(why: String, times: u32, now: Timestamp) -> Self {
-        Wait::lasting(why, times, now, SELDOM)
+        Wait::lasting(why, times, now, BREAKER_PAUSE)
     }
 
     /// Makes a wait that an earlier daemon began, after `times` earlier ones. Its failure lies before now.
     pub(super) fn taken_over(why: String, times: u32, until: Timestamp, now: Timestamp) -> Self {
-        Wait { why, until: Some(until), times, since: now, pause: SELDOM }
+        Wait { why, until: Some(until), times, since: now, pause: BREAKER_PAUSE }
     }
 
     /// Makes a wait of this length, after `times` earlier ones.

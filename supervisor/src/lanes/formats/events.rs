@@ -6,12 +6,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::lenient;
 use shim::rundir::Stdout;
 
 /// Passes each line that parses as an event to `take`, in order.
 pub(super) fn each<E: DeserializeOwned>(stdout: &Stdout, mut take: impl FnMut(E)) {
-    stdout.each_line(|line| {
-        if let Ok(event) = serde_json::from_slice(line) {
+    stdout.each_json_line(|line| {
+        if let Some(event) = lenient::read(line) {
             take(event);
         }
     });

@@ -10,6 +10,7 @@ use kernel::{OwnLimit, Spent};
 use serde::Deserialize;
 
 use super::events::{Count, each};
+use super::lenient;
 use super::{Finish, MESSAGE_BYTES, Said, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
@@ -129,8 +130,7 @@ pub(super) fn read_stream(stdout: &Stdout) -> Said {
 }
 
 pub(super) fn read_document(stdout: &Stdout) -> Said {
-    let Some(document) = stdout.whole().and_then(|text| serde_json::from_slice::<Document>(&text).ok())
-    else {
+    let Some(document) = stdout.whole().and_then(|text| lenient::read::<Document>(&text)) else {
         return Said::default();
     };
     let (finish, trouble) = match (&document.error, &document.response) {

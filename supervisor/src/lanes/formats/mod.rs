@@ -2,8 +2,9 @@
 //! the lines.
 //!
 //! All of it is the worker's claim. Within the limits of a run it affects the worker's own task and account, and
-//! nothing else; a verdict on the board takes precedence. A line has at most 1 MiB and JSON a bounded depth; stored
-//! texts are cut. Lines that a reader does not understand are skipped.
+//! nothing else; a verdict on the board takes precedence. A line has at most 1 MiB, apart from long strings, which are
+//! cut, and JSON a bounded depth; stored texts are cut. A bad character costs only itself ([`lenient`]). Lines that a
+//! reader does not understand are skipped.
 
 mod acp;
 mod claude_stream_json;
@@ -14,6 +15,7 @@ mod events;
 mod fuzz_tests;
 mod gemini;
 mod hermes;
+mod lenient;
 mod opencode_jsonl;
 mod readable;
 mod service;
@@ -119,7 +121,7 @@ impl Format {
     /// Converts a line of the log for a person. None if the line is shown unchanged: it has another form, or is not
     /// the program's.
     pub(crate) fn readable(self, line: &str) -> Option<Vec<Readable>> {
-        let event = serde_json::from_str(line).ok().filter(serde_json::Value::is_object)?;
+        let event = lenient::read(line.as_bytes()).filter(serde_json::Value::is_object)?;
         Some((self.0.readable?)(&event))
     }
 
@@ -275,13 +277,12 @@ mod tests {
     fn output_without_sense_says_nothing_in_any_format_of_events() {
         let deep = "[".repeat(100_000);
         let nested = format!("{{\"type\":\"result\",\"result\":{deep}");
-        let hostile: [&[u8]; 7] = [
+        let hostile: [&[u8]; 6] = [
             b"",
             b"\xff\xfe\x00\n\x00",
             deep.as_bytes(),
             nested.as_bytes(),
             b"null\n1\n\"x\"\n[]\n{}\n{\"type\":null}\n{\"type\":{}}",
-            b"{\"type\":\"result\",\"type\":\"result\"}",
             b"{\"type\":\"nothing\",\"usage\":{\"input_tokens\":-1}}",
         ];
         for reader in FORMATS.iter().filter(|reader| !["text", "hermes"].contains(&reader.name)) {
@@ -290,6 +291,34 @@ mod tests {
                 assert_eq!(told, Said::default(), "{}: {}", reader.name, String::from_utf8_lossy(output));
             }
         }
+    }
+
+    #[test]
+    fn a_bad_character_or_a_long_text_costs_neither_the_ending_nor_the_cost() {
+        let begun = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+        let long = "x".repeat(3 * 1024 * 1024);
+        for (text, message) in [
+            (&br"all is done \ud83d"[..], "all is done \u{fffd}".to_owned()),
+            (b"all is done \xff", "all is done \u{fffd}".to_owned()),
+            (br#"all is done","num_turns":NaN,"result":"really"#, "really".to_owned()),
+            (long.as_bytes(), "x".repeat(MESSAGE_BYTES)),
+        ] {
+            let ended = br#"{"type":"result","subtype":"success","is_error":false,"result":""#;
+            let cost = br#"","total_cost_usd":0.25,"usage":{"input_tokens":5}}"#;
+            let output =
+                [b"\x1b[?2004h", begun.as_bytes(), b"\n", ended, text, cost, b"\x1b[?2004l\n"].concat();
+            let told = said("claude-stream-json", &output);
+            assert_eq!((told.finish, told.message), (Finish::Well, Some(message)));
+            assert_eq!((told.spent.cost_micros, told.spent.input_tokens), (Some(250_000), 5));
+            assert_eq!(told.spent.session.as_deref(), Some("s"));
+        }
+        let codex = br#"{"type":"thread.started","thread_id":"t"}
+{"type":"item.completed","item":{"type":"agent_message","text":"done \ud83d"}}
+{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":7}}"#;
+        let told = said("codex-jsonl", codex);
+        assert_eq!((told.message.as_deref(), told.spent.output_tokens), (Some("done \u{fffd}"), 7));
+        let gemini = said("gemini-json", b"\xef\xbb\xbf{\"response\":\"done \\ud83d\",\"stats\":{}}");
+        assert_eq!(gemini.message.as_deref(), Some("done \u{fffd}"));
     }
 
     #[test]

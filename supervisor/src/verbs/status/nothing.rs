@@ -37,6 +37,7 @@ impl Status {
             ticks: Vec::new(),
             failed_schedules: Vec::new(),
             asking: Vec::new(),
+            clock_set: None,
             waiting: Vec::new(),
             waiting_more: 0,
             warnings: Vec::new(),

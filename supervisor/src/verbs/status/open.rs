@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use kernel::{
-    Actor, AskingMission, BoardName, Profile, Run, RunId, ScheduleTick, Task, TaskId, Tenant, View,
+    Actor, AskingMission, BoardName, Clock as _, ClockSet, Profile, Run, RunId, ScheduleTick, SystemClock,
+    Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, TOLD};
+use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, TOLD};
 use crate::daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -25,6 +26,8 @@ pub(super) struct Open {
     pub(super) ticks: Vec<NextTick>,
     /// Schedules whose latest tick failed.
     pub(super) failed_schedules: Vec<FailedSchedule>,
+    /// Latest correction of its stored times, if it is recent.
+    pub(super) clock_set: Option<ClockSet>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -66,6 +69,9 @@ impl Open {
                 why: tick.note,
             };
             open.failed_schedules = failed.map(told).collect();
+            let now = SystemClock.now();
+            let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
+            open.clock_set = view.clock_set()?.filter(is_recent);
         }
         open.asking = view.asking_missions(of.0, of.1, TOLD as usize, actor)?;
         Ok(open)

@@ -83,6 +83,11 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
             );
         }
     }
+    if let Some(set) = &reply.clock_set {
+        screen.heading("Clock");
+        let at = crate::time::timestamp::local(set.at);
+        screen.hanging("set back: ", &given::repeated(&format!("{set}, at {at}")));
+    }
     if !reply.asking.is_empty() {
         screen.heading("Missions at a limit");
         for mission in &reply.asking {
