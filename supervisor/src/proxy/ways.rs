@@ -23,7 +23,7 @@ use super::tally::{DeniedHost, Tally};
 use super::terms::{Keys, Terms};
 use super::tls::Trust;
 use crate::failure::Failure;
-use crate::lanes::Answer;
+use crate::lanes::Contact;
 use crate::service::BoardHandle;
 
 /// Limit on the connections of a run. More wait in the kernel's queue of the run.
@@ -198,9 +198,9 @@ impl WaysOut {
         self.ways().get(&key)?.tally.opens()
     }
 
-    /// Returns the latest responses of the hosts of a run's brokers.
-    pub(crate) fn answers(&self, key: Key) -> Vec<Answer> {
-        self.ways().get(&key).map(|way| way.tally.answers()).unwrap_or_default()
+    /// Returns the contact of a run with its services.
+    pub(crate) fn contact(&self, key: Key) -> Contact {
+        self.ways().get(&key).map(|way| way.tally.contact()).unwrap_or_default()
     }
 
     /// Returns the latest refusal by a run's proxy.
