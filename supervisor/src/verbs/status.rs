@@ -154,6 +154,16 @@ pub(crate) struct NextTick {
     pub(crate) at: Timestamp,
 }
 
+/// A schedule whose ticks make nothing, because the tasks of an earlier tick are blocked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StuckSchedule {
+    pub(crate) schedule: kernel::ScheduleName,
+    /// When the latest tick was due.
+    pub(crate) tick: Timestamp,
+    /// The blocked task.
+    pub(crate) task: TaskId,
+}
+
 /// A schedule whose latest tick failed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FailedSchedule {
@@ -228,6 +238,9 @@ pub(crate) struct StatusReport {
     /// The schedules whose latest tick failed, and that are not paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) failed_schedules: Vec<FailedSchedule>,
+    /// The schedules whose ticks make nothing until a blocked task of an earlier tick is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stuck_schedules: Vec<StuckSchedule>,
     /// The missions at a limit, each with what it asks; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asking: Vec<AskingMission>,
@@ -407,6 +420,7 @@ impl Verb for Status {
             unheard: call.service.unheard(),
             ticks: open.ticks,
             failed_schedules: open.failed_schedules,
+            stuck_schedules: open.stuck_schedules,
             asking: open.asking,
             waiting,
             waiting_more,

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of, text_of, write};
+use crate::automation::schedules::{
+    Planned, ScheduleText, file_of, path_of, saved_text, text_of, write,
+};
 use crate::command::Command;
 use crate::config::notify::NOBODY;
 use crate::exit::Code;
@@ -72,12 +74,16 @@ impl Verb for SaveSchedule {
                     .hint("give one of them"));
             }
         };
-        let (name, replace) = (self.name, self.replace);
-        blocking("the schedule was not saved", move || save(&service, &name, &text, replace)).await?
+        let (name, replace, saver) = (self.name, self.replace, call.actor.uid);
+        blocking("the schedule was not saved", move || {
+            let text = saved_text(&name, &text, &path_of(service.root(), &name), saver)?;
+            save(&service, &name, &text, replace)
+        })
+        .await?
     }
 }
 
-/// Saves a schedule. Durable in its file and on its board when it returns. Blocking.
+/// Saves a schedule, whose text names the user who saved it. Durable in its file and on its board when it returns. Blocking.
 pub(super) fn save(
     service: &Service,
     name: &ScheduleName,
