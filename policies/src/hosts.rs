@@ -130,7 +130,9 @@ impl Target {
     pub fn is_own_proxy(&self) -> bool {
         let is_loopback = match &self.host {
             Host::Name(name) => name == "localhost",
-            Host::Address(address) => [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].contains(address),
+            Host::Address(address) => {
+                [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].contains(address)
+            }
         };
         is_loopback && self.port == PROXY_PORT
     }

@@ -91,7 +91,8 @@ fn a_schedule_whose_latest_tick_failed_is_named_until_it_is_mended_or_paused() {
 #[test]
 fn a_schedule_that_makes_nothing_for_a_blocked_task_is_named_until_the_task_is_over() {
     let fleet = Fleet::boot();
-    let text = "every = \"1s\"\n[task]\ntitle = \"x\"\nassignee = \"shell\"\nbody = \"false\"\nmax_retries = 1\n";
+    let text =
+        "every = \"1s\"\n[task]\ntitle = \"x\"\nassignee = \"shell\"\nbody = \"false\"\nmax_retries = 1\n";
     let path = file(&fleet, text);
     fleet.cli(["schedules", "add", "stuck", "--file", &path]).ok();
 

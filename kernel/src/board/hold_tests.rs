@@ -461,8 +461,7 @@ fn a_run_that_the_sandbox_kept_from_its_service_ends_no_hold_and_places_none() {
         text: "the sandbox denied connecting to a.example:443".to_owned(),
     };
     let run = bench_start(&bench, &second);
-    let ending =
-        crate::Ending { denied: Some(denied), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
+    let ending = crate::Ending { denied: Some(denied), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
     let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
     assert_eq!(end.outcome, Outcome::Crashed);
     let left: Vec<(HoldKind, Option<RunId>)> =

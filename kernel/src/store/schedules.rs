@@ -158,11 +158,7 @@ impl Tx<'_> {
                AND t.status NOT IN ('done', 'archived') AND t.status NOT IN ('blocked', 'todo')) ORDER BY s.name"
         );
         let read = |row: &Row<'_>| {
-            Ok(StuckSchedule {
-                name: row.get("schedule")?,
-                tick: read_tick(row)?,
-                task: row.get("blocked")?,
-            })
+            Ok(StuckSchedule { name: row.get("schedule")?, tick: read_tick(row)?, task: row.get("blocked")? })
         };
         self.conn.list("list stuck schedules", &sql, [], read)
     }

@@ -40,8 +40,9 @@ pub(crate) fn read_authored(path: &Path) -> Result<Authored> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = directory.metadata()?;
     let own = [0, owner, nix::unistd::geteuid().as_raw()];
-    let is_sure =
-        meta.mode() & OTHERS_WRITE == 0 && directory.mode() & OTHERS_WRITE == 0 && own.contains(&directory.uid());
+    let is_sure = meta.mode() & OTHERS_WRITE == 0
+        && directory.mode() & OTHERS_WRITE == 0
+        && own.contains(&directory.uid());
     Ok(Authored { text: text_of(file, &meta)?, author: Some(owner).filter(|_| is_sure) })
 }
 

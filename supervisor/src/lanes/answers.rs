@@ -89,11 +89,9 @@ impl Services {
             }
             Finish::NotLoggedIn => contact.refused == OwnRefusal::None,
             Finish::Unavailable => contact.refused != OwnRefusal::Service,
-            Finish::Well
-            | Finish::Unsaid
-            | Finish::Failed
-            | Finish::RateLimited(_)
-            | Finish::OwnLimit(_) => true,
+            Finish::Well | Finish::Unsaid | Finish::Failed | Finish::RateLimited(_) | Finish::OwnLimit(_) => {
+                true
+            }
         };
         if is_of_service { claim } else { Finish::Failed }
     }

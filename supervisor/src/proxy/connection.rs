@@ -81,11 +81,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
 
 /// Serves one request inside a tunnel to the proxy itself: some programs reach every host by a tunnel, the host of a
 /// broker's variable too. `ahead` is input that came directly after the CONNECT request.
-async fn serve_own_tunnel(
-    mut worker: impl AsyncRead + AsyncWrite + Unpin,
-    ahead: Vec<u8>,
-    terms: &Terms,
-) {
+async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &Terms) {
     if worker.write_all(ESTABLISHED).await.is_err() {
         return;
     }
@@ -103,12 +99,7 @@ async fn serve_own_tunnel(
 }
 
 /// Sends a reply of the proxy itself in the place of the host, and closes the connection.
-async fn answer_itself(
-    worker: impl AsyncRead + AsyncWrite + Unpin,
-    terms: &Terms,
-    status: &str,
-    text: &str,
-) {
+async fn answer_itself(worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms, status: &str, text: &str) {
     terms.tally.answer_itself();
     answer(worker, status, text).await;
 }

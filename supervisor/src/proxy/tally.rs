@@ -374,11 +374,7 @@ mod tests {
             (target("api.example:443"), target("other.example:443"), target("brokered.example:443"));
         let tally = Tally::default();
         let refuse = |target: &Target| {
-            tally.refuse(
-                &policy,
-                Some(&lane),
-                &Refusal { named: target.clone(), target: target.clone() },
-            );
+            tally.refuse(&policy, Some(&lane), &Refusal { named: target.clone(), target: target.clone() });
             tally.contact().refused
         };
         let attempt = |target: &Target, is_reached| {

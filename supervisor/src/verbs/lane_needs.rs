@@ -64,7 +64,8 @@ async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
     let detail =
         format!("{target} is {}, which is not an address of the internet: the proxy refuses it", named.host);
     if named.is_own_proxy() {
-        let hint = format!("let the service listen at another port: in each run {named} is the proxy of the run");
+        let hint =
+            format!("let the service listen at another port: in each run {named} is the proxy of the run");
         return Some(Check::new("network", Verdict::Warning, detail).hint(hint));
     }
     let others =

@@ -232,11 +232,8 @@ fn a_refusal_by_the_proxy_is_a_failure_of_the_run_and_holds_no_account() {
     let status = |status: u16| {
         format!(r#"{{"type":"result","is_error":true,"result":"no","api_error_status":{status}}}"#)
     };
-    let stopped = |reason| ExitRecord {
-        code: None,
-        signal: Some(15),
-        ..ExitRecord::of(Cause::Stopped { reason }, 1)
-    };
+    let stopped =
+        |reason| ExitRecord { code: None, signal: Some(15), ..ExitRecord::of(Cause::Stopped { reason }, 1) };
     let exit = |code| EndCause::Exited { code };
     let term = || EndCause::Signaled { signal: 15 };
     let stalled = || EndCause::Stopped(kernel::StopReason::Stalled);

@@ -6,9 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use crate::automation::schedules::{
-    Planned, ScheduleText, file_of, path_of, saved_text, text_of, write,
-};
+use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
 use crate::command::Command;
 use crate::config::notify::NOBODY;
 use crate::exit::Code;

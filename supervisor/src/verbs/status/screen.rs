@@ -130,7 +130,8 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
         }
         for stuck in &reply.stuck_schedules {
             let why = given::repeated(&format!("see why: supervisor show {}", stuck.task));
-            let text = format!("its ticks make nothing while {} of an earlier tick is blocked; {why}", stuck.task);
+            let text =
+                format!("its ticks make nothing while {} of an earlier tick is blocked; {why}", stuck.task);
             screen.hanging(&format!("{}: ", stuck.schedule), &printable(&text));
         }
     }
