@@ -140,11 +140,11 @@ pub struct Schedule {
 /// Schedule whose ticks make nothing, because the tasks of an earlier tick are blocked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StuckSchedule {
-    /// Name of the schedule.
+    /// Schedule, by its file's name.
     pub name: ScheduleName,
     /// Latest tick, which was skipped or waits.
     pub tick: ScheduleTick,
-    /// Blocked task.
+    /// Task of an earlier tick that is blocked.
     pub task: TaskId,
 }
 

@@ -8,7 +8,8 @@ use std::path::Path;
 /// Longest accepted settings file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Write permissions of the group and of others. The mask of an access control list shows in those of the group (acl(5)).
+/// Write permissions of the group and of others. The group's permissions include the mask of an access control list
+/// (acl(5)).
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Settings file with its author.

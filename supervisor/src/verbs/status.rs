@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel::{
     AskingMission, BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile,
-    Tenant, Timestamp,
+    TaskId, Tenant, Timestamp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,9 +158,9 @@ pub(crate) struct NextTick {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StuckSchedule {
     pub(crate) schedule: kernel::ScheduleName,
-    /// When the latest tick was due.
+    /// Time of the latest tick.
     pub(crate) tick: Timestamp,
-    /// The blocked task.
+    /// Task of an earlier tick that is blocked.
     pub(crate) task: TaskId,
 }
 
