@@ -199,6 +199,22 @@ impl Tally {
         }
         self.denied.fetch_add(counted.denied, Ordering::Relaxed);
         self.over_budget.fetch_add(counted.over_budget, Ordering::Relaxed);
+        // The order of the former requests is not recorded: a refusal counts as the latest of them.
+        let mut latest = self.latest();
+        let now = Some(Instant::now());
+        if counted.requests > 0 {
+            latest.tried_any = latest.tried_any.or(now);
+        }
+        if counted.denied > 0 && latest.tried.is_none() {
+            (latest.denied, latest.own) = (now, now);
+        }
+    }
+
+    /// Returns the contact of a run of which only the recorded statistics are left.
+    pub(super) fn recorded(counted: &Egress) -> Contact {
+        let tally = Tally::default();
+        tally.resume(counted);
+        tally.contact()
     }
 
     /// Returns the statistics of a host.
@@ -434,5 +450,18 @@ mod tests {
         let later = Tally::default();
         later.resume(&figures);
         assert_eq!(later.figures(), figures);
+        assert_eq!(later.contact().refused, OwnRefusal::None);
+    }
+
+    #[test]
+    fn a_refusal_that_an_earlier_daemon_recorded_counts_as_the_latest_of_the_run() {
+        for (denied, requests, refused) in [
+            (0, 5, OwnRefusal::None),
+            (1, 0, OwnRefusal::Service),
+            (1, 5, OwnRefusal::AnyHost),
+        ] {
+            let counted = Egress { denied, requests, ..Egress::default() };
+            assert_eq!(Tally::recorded(&counted).refused, refused, "{denied} {requests}");
+        }
     }
 }

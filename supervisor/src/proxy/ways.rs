@@ -203,6 +203,19 @@ impl WaysOut {
         self.ways().get(&key).map(|way| way.tally.contact()).unwrap_or_default()
     }
 
+    /// Returns the contact of a run that is over. If it ended while no daemon served its proxy, the recorded statistics
+    /// count. Blocking.
+    pub(crate) fn last_contact(&self, board: &BoardHandle, run: RunId) -> Contact {
+        let known = self.ways().get(&(board.id(), run)).map(|way| way.tally.contact());
+        known.unwrap_or_else(|| match board.readers().with(|view| view.egress(run)) {
+            Ok(counted) => counted.as_ref().map(Tally::recorded).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(%run, %error, "egress_not_read");
+                Contact::default()
+            }
+        })
+    }
+
     /// Returns the latest refusal by a run's proxy.
     pub(crate) fn last_denied(&self, key: Key) -> Option<DeniedHost> {
         self.ways().get(&key)?.tally.last_denied()

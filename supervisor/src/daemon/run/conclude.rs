@@ -98,7 +98,7 @@ pub(super) async fn conclude(
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
         // Taken at each try: a reply of a host may have arrived since the last one.
-        let contact = context.host.ways.contact((board.id(), run.id));
+        let contact = context.host.ways.last_contact(board, run.id);
         let mut asked = Known { contact, ..known.clone() };
         let proof = tokio::task::spawn_blocking(move || (traces::prove(&mut asked), asked)).await;
         let why = match proof {
