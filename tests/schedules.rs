@@ -1,6 +1,7 @@
 //! Schedules: their files, the commands that keep them, and ticks that come once over the death of the daemon.
 
 mod ahead;
+mod creators;
 mod failing;
 mod files;
 mod replaced;

@@ -1,24 +1,30 @@
 //! Serves one connection of a worker: reads the request, checks it, and passes it to the server.
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use std::io::Cursor;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::answer::{answer, refuse};
 use super::broker;
 use super::ended;
-use super::head::{self, Kind, Request};
+use super::head::{self, HeadError, Kind, Request};
 use super::meter::NotTaken;
 use super::reach::{Unreached, reach};
 use super::relay::relay;
 use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 use super::verdict;
 
+/// Reply with which a tunnel begins.
+const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
+
 /// Serves a connection.
 pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms) {
     let Request { target, kind, rest } = match head::read(&mut worker).await {
         Ok(request) => request,
-        Err(error) => return answer(worker, error.status(), &error.to_string()).await,
+        Err(error) => return answer_itself(worker, terms, error.status(), &error.to_string()).await,
     };
     let head = match kind {
+        Kind::Tunnel if target.is_own_proxy() => return serve_own_tunnel(worker, rest, terms).await,
         Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
         Kind::Tunnel => {
             // A broker's host: the tunnel ends here, so that the broker can add its header.
@@ -36,14 +42,15 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     let mut passage = match terms.meter.take(&target.to_string()).await {
         Ok(passage) => passage,
         Err(NotTaken::Spent(spent)) => {
-            return answer(worker, "402 Payment Required", &over_budget(terms, &spent)).await;
+            return answer_itself(worker, terms, "402 Payment Required", &over_budget(terms, &spent)).await;
         }
         Err(NotTaken::Unknown) => {
             let status = format!("503 Service Unavailable\r\nRetry-After: {RETRY_AFTER}");
-            return answer(worker, &status, UNKNOWN).await;
+            return answer_itself(worker, terms, &status, UNKNOWN).await;
         }
     };
     let reached = reach(&terms.policy, &terms.lookups, &target).await;
+    terms.note_attempt(&target, &reached);
     let mut server = match reached {
         Ok(server) => server,
         Err(Unreached::Refused(refusal)) => {
@@ -52,14 +59,14 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Err(unreached) => {
             let (status, why) = unreached.answer();
             let status = if status == 504 { "504 Gateway Timeout" } else { "502 Bad Gateway" };
-            return answer(worker, status, &format!("{target} {why}")).await;
+            return answer_itself(worker, terms, status, &format!("{target} {why}")).await;
         }
     };
     // From here on the request counts; a failure before returns the charge.
     passage.reached();
     let ahead = match head {
         None => {
-            if worker.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await.is_err() {
+            if worker.write_all(ESTABLISHED).await.is_err() {
                 return;
             }
             rest
@@ -70,4 +77,29 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         passage.sent(ahead.len());
         relay(worker, server, &passage).await;
     }
+}
+
+/// Serves one request inside a tunnel to the proxy itself: some programs reach every host by a tunnel, the host of a
+/// broker's variable too. `ahead` is input that came directly after the CONNECT request.
+async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &Terms) {
+    if worker.write_all(ESTABLISHED).await.is_err() {
+        return;
+    }
+    let (reads, writes) = tokio::io::split(worker);
+    let mut inside = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
+    match head::read(&mut inside).await {
+        Ok(Request { kind: Kind::Brokered, rest, .. }) => broker::serve(inside, rest, None, terms).await,
+        // A tunnel in a tunnel would have no end.
+        Ok(Request { kind: Kind::Tunnel | Kind::Clear(_), .. }) => {
+            let error = HeadError::NoProxyRequest;
+            answer_itself(inside, terms, error.status(), &error.to_string()).await;
+        }
+        Err(error) => answer_itself(inside, terms, error.status(), &error.to_string()).await,
+    }
+}
+
+/// Sends a reply of the proxy itself in the place of the host, and closes the connection.
+async fn answer_itself(worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms, status: &str, text: &str) {
+    terms.tally.answer_itself();
+    answer(worker, status, text).await;
 }

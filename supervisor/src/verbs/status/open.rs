@@ -7,7 +7,7 @@ use kernel::{
     Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, TOLD};
+use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckSchedule, TOLD};
 use crate::daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -28,6 +28,8 @@ pub(super) struct Open {
     pub(super) failed_schedules: Vec<FailedSchedule>,
     /// Latest correction of its stored times, if it is recent.
     pub(super) clock_set: Option<ClockSet>,
+    /// Schedules that make nothing because of a blocked task.
+    pub(super) stuck_schedules: Vec<StuckSchedule>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -72,6 +74,13 @@ impl Open {
             let now = SystemClock.now();
             let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
             open.clock_set = view.clock_set()?.filter(is_recent);
+            let stuck = view.stuck_schedules()?.into_iter();
+            let told = |stuck: kernel::StuckSchedule| StuckSchedule {
+                schedule: stuck.name,
+                tick: stuck.tick.tick,
+                task: stuck.task,
+            };
+            open.stuck_schedules = stuck.map(told).collect();
         }
         open.asking = view.asking_missions(of.0, of.1, TOLD as usize, actor)?;
         Ok(open)
