@@ -62,6 +62,7 @@ pub use model::budget::{
 pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::card::{CardCounts, ChildCounts};
 pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp, day_of};
+pub use model::commits::{CommitMode, Commits};
 pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};

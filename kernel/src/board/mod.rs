@@ -397,6 +397,8 @@ mod diagnose_tests;
 #[cfg(test)]
 mod ending_tests;
 #[cfg(test)]
+mod uncommitted_tests;
+#[cfg(test)]
 mod event_keys_tests;
 #[cfg(test)]
 pub(crate) mod event_snapshots;

@@ -7,6 +7,7 @@ pub(crate) mod candidate;
 pub(crate) mod card;
 pub(crate) mod cell;
 pub(crate) mod clock;
+pub(crate) mod commits;
 pub(crate) mod counted;
 pub(crate) mod entropy;
 pub(crate) mod error;

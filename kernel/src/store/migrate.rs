@@ -49,6 +49,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0037.sql")),
     M::up(include_str!("migrations/0038.sql")),
     M::up(include_str!("migrations/0039.sql")),
+    M::up(include_str!("migrations/0040.sql")),
 ];
 
 /// Returns all migrations.

@@ -28,6 +28,9 @@ pub struct Sealed {
     /// How many more there are than are named.
     #[serde(default)]
     pub more: usize,
+    /// Commit of the branch as the run left it, in hex; none if the worktree was sealed before.
+    #[serde(default)]
+    pub tip: Option<String>,
 }
 
 impl Worktree {
@@ -54,13 +57,14 @@ impl Worktree {
             source: Box::new(source),
         })?;
         self.tie(&links)?;
+        let tip = self.private(&links).left().map(|tip| tip.to_string());
         let published = self.private(&links).publish(&source);
         // Whatever became of the commits.
         set_aside.extend(self.forget_missing(&source, &links)?);
         published?;
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
-        Ok(Sealed { set_aside, more })
+        Ok(Sealed { set_aside, more, tip })
     }
 
     /// Leaves nothing that git follows and the worker wrote.

@@ -37,6 +37,7 @@ pub(super) mod release;
 pub(super) mod remains;
 pub(super) mod report;
 pub(super) mod run_task;
+mod rest;
 mod seal;
 mod session;
 mod session_copy;
