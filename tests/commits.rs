@@ -36,6 +36,16 @@ fn what_a_run_leaves_uncommitted_is_committed_before_its_check() {
         assert_eq!(told["commit"], repository.git(&["rev-parse", &branch]), "{told}");
         assert_eq!(told["left"], json!([{ "path": ".env", "why": "secret" }]));
         assert_eq!(shown["task"]["commit"], "auto");
+        let merge = format!(
+            "1 commit on {branch}, the last by the supervisor: git -C {} merge {branch}; 1 uncommitted change: .env",
+            repository.path().display()
+        );
+        for verb in ["show", "wait"] {
+            // Wrapped lines of a terminal.
+            let told = fleet.cli([verb, &id]).ok().stdout;
+            let words: Vec<&str> = told.split_whitespace().collect();
+            assert!(words.join(" ").contains(&merge), "{verb}: {told}");
+        }
         repository.git(&["merge", "-q", &branch]);
         assert_eq!(repository.git(&["show", "HEAD:file"]), "2");
     }
@@ -61,6 +71,21 @@ fn a_task_that_requires_commits_is_blocked_by_what_its_run_leaves() {
         fleet.wait_for(&id, "done");
         assert_eq!(repository.git(&["log", "--format=%s", &branch]), "improve\nstart");
     }
+}
+
+#[test]
+fn a_reviewer_of_work_in_a_worktree_reads_how_to_merge_it() {
+    let fleet = Fleet::boot();
+    let repository = Repository::new(&fleet, "repository");
+    let workspace = repository.workspace();
+    let script = "echo 2 > file; supervisor request-review --summary look";
+    let id = fleet.create("improve", script, &["--workspace", &workspace, "--commit", "auto"]);
+    fleet.wait_for(&id, "review");
+    let merge = format!("git -C {} merge task/{id}", repository.path().display());
+    let waited = fleet.cli(["wait", &id]);
+    assert!(waited.stdout.contains(&merge), "{waited:?}");
+    let approved = fleet.cli(["approve", &id]).ok().stdout;
+    assert!(approved.contains(&merge), "{approved}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
+use kernel::{CommitMode, Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
 
 use super::call;
 use crate::automation::schedules::{ScheduleText, TaskText, TimesText};

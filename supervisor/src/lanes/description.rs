@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use kernel::Pool;
+use kernel::{CommitMode, Pool};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Form as Conversing, TerminalSize};
 

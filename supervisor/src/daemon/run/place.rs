@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kernel::{BoardName, Task, TaskId, Timestamp};
+use kernel::{BoardName, Profile, Task, TaskId, Timestamp};
 use policies::Identity;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
