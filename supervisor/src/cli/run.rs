@@ -78,7 +78,7 @@ pub(super) struct Run {
     /// What it may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// What becomes of uncommitted changes in a worktree, as in `create`
+    /// Handling of uncommitted changes in a worktree, as in `create`
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
     /// Higher goes first

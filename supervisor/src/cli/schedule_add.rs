@@ -120,7 +120,7 @@ pub(super) struct Add {
     /// What proves the task done: a command for `sh -c`
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
-    /// What becomes of uncommitted changes in a worktree: auto, require or no
+    /// Handling of uncommitted changes in a worktree: auto, require or no
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
     /// What the worker may touch: a policy's name

@@ -32,7 +32,7 @@ pub(crate) struct BulkPatch {
     /// Higher goes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
-    /// What becomes of changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.
+    /// Handling of the changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitMode>,
     /// With `blocked`, `ready` or `todo`: why.

@@ -121,8 +121,8 @@ pub(crate) struct Create {
     /// Block the task after this many failed checks in a row [default: 3]
     #[arg(long, value_name = "N", requires = "check")]
     pub(crate) max_checks: Option<u32>,
-    /// What becomes of changes that a run in a worktree leaves uncommitted when it hands its work over: `auto` commits them, `require` blocks
-    /// the task, `no` leaves them [default: the lane's]
+    /// Handling of the changes that a run in a worktree leaves uncommitted when it hands its work over: `auto` commits them, `require`
+    /// blocks the task, `no` leaves them [default: the lane's]
     #[arg(long, value_name = "MODE")]
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -81,7 +81,7 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub(crate) max_checks: Option<u32>,
-    /// What becomes of uncommitted changes, as in `create`: auto, require or no
+    /// Handling of uncommitted changes, as in `create`: auto, require or no
     #[arg(long, value_name = "MODE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitMode>,

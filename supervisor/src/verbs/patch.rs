@@ -63,7 +63,7 @@ pub(crate) struct Patch {
     /// Block the task after this many failed checks in a row.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_checks: Option<u32>,
-    /// What becomes of changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.
+    /// Handling of the changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitMode>,
     /// Policy of its workers.
