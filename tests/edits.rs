@@ -38,6 +38,8 @@ fn a_change_over_the_api_keeps_each_field_or_refuses_it() {
         }
     }
     assert_eq!(changed["max_runtime_seconds"], 300);
+    let refused = patch(&api, &task, &json!({"commit": "auto"})).json(422);
+    assert!(refused["detail"].as_str().unwrap().contains("not a worktree"), "{refused}");
 
     for refused in [
         json!({}),

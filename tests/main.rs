@@ -30,6 +30,7 @@ mod chaos_table;
 mod chat;
 mod checks;
 mod claims;
+mod commits;
 mod completions;
 mod consult;
 mod container;

@@ -63,6 +63,7 @@ pub use model::candidate::{Accounts, Answer, Candidate, Reach};
 pub use model::card::{CardCounts, ChildCounts};
 pub use model::clock::{Clock, Day, ManualClock, SystemClock, Timestamp, day_of};
 pub use model::clock_set::ClockSet;
+pub use model::commits::{CommitMode, Commits};
 pub use model::counted::Counted;
 pub use model::entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use model::error::{Error, ErrorCode, StorageKind};

@@ -126,6 +126,11 @@ pub(super) const DAILY: &[Row] = &[
     ("logs", "lines", LOGS),
     ("logs", "since", LOGS),
     ("run", "assignee", Lines(RUN, "run -d --assignee bob true")),
+    (
+        "run",
+        "commit",
+        Test("tests/commits.rs", "the_handling_of_uncommitted_changes_is_kept_wherever_a_task_is_described"),
+    ),
     ("run", "detach", WAIT),
     ("run", "here", Lines(RUN, "run -d --here true")),
     ("run", "max-retries", Lines(RUN, "run -d --max-retries 7 true")),

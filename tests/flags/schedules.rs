@@ -14,6 +14,11 @@ pub(super) const SCHEDULES: &[Row] = &[
     ("schedules add", "body-file", FILES),
     ("schedules add", "channel", ADDED),
     ("schedules add", "check", ADDED),
+    (
+        "schedules add",
+        "commit",
+        Test("tests/commits.rs", "the_handling_of_uncommitted_changes_is_kept_wherever_a_task_is_described"),
+    ),
     ("schedules add", "command", FILES),
     ("schedules add", "cron", ADDED),
     ("schedules add", "description", ADDED),

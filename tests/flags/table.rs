@@ -21,6 +21,8 @@ const SWARM: &str = "swarm g --worker a --verifier b --synthesizer c";
 const DAEMON: Proof = Test("tests/parity/watching.rs", "daemon");
 const PROFILE: Proof =
     Test("tests/profiles.rs", "a_profile_is_created_with_all_that_is_said_shown_exported_and_removed");
+const COMMIT: Proof =
+    Test("tests/commits.rs", "the_handling_of_uncommitted_changes_is_kept_wherever_a_task_is_described");
 const INERT: Proof =
     Test("supervisor/src/cli/inert.rs", "every_flag_that_changes_nothing_is_warned_of_and_no_other");
 
@@ -141,6 +143,7 @@ pub(super) const TABLE: &[Row] = &[
     ("create", "body", Lines(NEW, "create x --body b")),
     ("create", "body-file", Lines(NEW, "create x --body-file {dir}/a.txt")),
     ("create", "branch", Lines(NEW, "create x --branch b")),
+    ("create", "commit", COMMIT),
     ("create", "created-by", Lines(NEW, "create x --created-by bob")),
     ("create", "goal", Lines(NEW, "create x --goal")),
     ("create", "goal-max-turns", Lines("create x --goal", "create x --goal --goal-max-turns 3")),
@@ -202,6 +205,7 @@ pub(super) const TABLE: &[Row] = &[
     ("edit", "body", Lines("edit {ready} --title a", "edit {ready} --title a --body b")),
     ("edit", "body-file", Lines("edit {ready} --title a", "edit {ready} --title a --body-file {dir}/a.txt")),
     ("edit", "check", Lines("edit {ready} --title a", "edit {ready} --title a --check true")),
+    ("edit", "commit", COMMIT),
     ("edit", "max-checks", Lines("edit {ready} --check true", "edit {ready} --check true --max-checks 1")),
     ("edit", "max-retries", Lines("edit {ready} --title a", "edit {ready} --title a --max-retries 1")),
     ("edit", "max-runtime", Lines("edit {ready} --title a", "edit {ready} --title a --max-runtime 7")),

@@ -17,7 +17,9 @@ use crate::prepared::{Owner, Prepared};
 use crate::release::{Loss, Status};
 use crate::removal::Removal;
 use crate::repository::{self, Committed, Diff, DiffOf, Head, Standing};
+use crate::rest::{CommitTerms, Span};
 use crate::size::Size;
+use crate::uncommitted::Uncommitted;
 use crate::worktree::{Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
 
@@ -67,6 +69,15 @@ pub enum Job {
     SealWorktree {
         /// Where the job works.
         worktree: Worktree,
+    },
+    /// See [`Worktree::rest`].
+    CommitRest {
+        /// Where the job works.
+        worktree: Worktree,
+        /// Commits between which the run worked.
+        span: Span,
+        /// Commit to make; none to make none.
+        terms: Option<CommitTerms>,
     },
     /// See [`crate::remove_tree`]. Run it as the worker's user first; on [`Removal::Emptied`] once more as the owner of `base`.
     RemoveScratch {
@@ -210,6 +221,8 @@ pub enum Outcome {
     Discovered(Option<PathBuf>),
     /// A worktree is as its run left it, and safe to look at.
     Sealed(Sealed),
+    /// Changes that a run left uncommitted.
+    Rest(Uncommitted),
     /// What git would wait for, if there is such a thing.
     Irregular(Option<Irregular>),
 }
@@ -220,6 +233,7 @@ impl Job {
         match self {
             Self::PrepareWorktree { .. }
             | Self::SealWorktree { .. }
+            | Self::CommitRest { .. }
             | Self::RemoveScratch { .. }
             | Self::RemoveWorktree { .. }
             | Self::CloneRepository { .. }
@@ -248,6 +262,7 @@ impl Job {
         match self {
             Self::PrepareWorktree { worktree, .. }
             | Self::SealWorktree { worktree }
+            | Self::CommitRest { worktree, .. }
             | Self::RemoveWorktree { worktree, .. }
             | Self::JudgeWorktree { worktree, .. }
             | Self::Inspect { worktree } => Some(&worktree.repository),
@@ -281,6 +296,7 @@ impl Job {
             | Self::OpenRepository { .. }
             | Self::PrepareWorktree { .. }
             | Self::SealWorktree { .. }
+            | Self::CommitRest { .. }
             | Self::RemoveScratch { .. }
             | Self::Measure { .. }
             | Self::RemoveWorktree { .. }
@@ -316,6 +332,9 @@ impl Job {
                 Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
             }
             Self::SealWorktree { worktree } => Outcome::Sealed(worktree.seal()?),
+            Self::CommitRest { worktree, span, terms } => {
+                Outcome::Rest(worktree.rest(&span, terms.as_ref())?)
+            }
             Self::RemoveScratch { base, name } => Outcome::Removed(tree::remove_tree(&base, &name)?),
             Self::Measure { base, name } => Outcome::Measured(size::measure(&base, &name)?),
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),

@@ -56,12 +56,15 @@ mod prepared;
 mod release;
 mod removal;
 pub mod repository;
+mod rest;
 pub mod scratch;
+mod secret;
 mod size;
 mod spec;
 #[cfg(test)]
 mod testing;
 mod tree;
+mod uncommitted;
 mod worktree;
 
 pub use artifacts::ArtifactError;
@@ -86,8 +89,10 @@ pub use removal::Removal;
 pub use repository::{
     Detail, Diff, DiffOf, Evidence, FileDiff, FileStatus, Hunk, Line, LineKind, RepositoryError,
 };
+pub use rest::{CommitTerms, Span};
 pub use scratch::{ScratchError, close as close_scratch};
 pub use size::{Size, measure};
 pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};
+pub use uncommitted::{LeftBecause, LeftPath, Uncommitted};
 pub use worktree::{Sealed, Worktree, WorktreeError};

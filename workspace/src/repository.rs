@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::commits::first_missing;
 pub(crate) use self::diff::diff;
 pub use self::diff::{Detail, Diff, DiffOf, FileDiff, FileStatus, Hunk, Line, LineKind};
+pub(crate) use self::doubts::open_tree;
 pub use self::error::RepositoryError;
 pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};

@@ -7,7 +7,7 @@ use crate::model::actor::{ActorKind, Label};
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
-use crate::model::id::{Profile, TaskId};
+use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::limits;
 use crate::model::outcome::{EndCause, Ending, OnCleanExit, Outcome};
 use crate::model::run::{Purpose, Run};
@@ -55,9 +55,13 @@ impl Board<'_> {
         if from.check.command.is_none() || run.purpose == Purpose::Check {
             return Ok(decision);
         }
-        let by = self.tx.verdict_by(run.id)?;
-        let is_persons = by.is_some_and(|by| Label::parse(&by).kind == Some(ActorKind::Person));
-        Ok(if is_persons { decision } else { check::await_check(decision, run.id) })
+        Ok(if self.is_persons(run.id)? { decision } else { check::await_check(decision, run.id) })
+    }
+
+    /// True if the verdict of a run is a person's.
+    pub(super) fn is_persons(&self, run: RunId) -> Result<bool, Error> {
+        let by = self.tx.verdict_by(run)?;
+        Ok(by.is_some_and(|by| Label::parse(&by).kind == Some(ActorKind::Person)))
     }
 
     /// Stores the author of work that waits for its check.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Board, way_on};
 use crate::model::actor::{Actor, Label};
+use crate::model::commits::{CommitMode, Commits};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{Pool, Profile, TaskId, Tenant};
@@ -46,6 +47,8 @@ pub struct Edit {
     pub check: Option<String>,
     /// New number of failed checks in a row that block the task.
     pub max_checks: Option<u32>,
+    /// New handling of uncommitted changes.
+    pub commit: Option<CommitMode>,
     /// Change of the pools in which its runs take places.
     pub pools: PoolChange,
 }
@@ -95,7 +98,7 @@ impl Edit {
     fn changes_runs(&self) -> bool {
         let places = self.tenant.is_some() || self.workspace.is_some();
         let given = self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some();
-        places || given || !self.pools.is_empty()
+        places || given || self.commit.is_some() || !self.pools.is_empty()
     }
 }
 
@@ -266,12 +269,25 @@ impl Board<'_> {
             require_filled("workspace", workspace)?;
             self.change(id, "workspace", &Field::Workspace(workspace), fields)?;
         }
+        self.edit_commits(task, edit, fields)?;
         if let Some(skills) = &edit.skills {
             new_task::list("skills", skills)?;
             self.change(id, "skills", &Field::Skills(skills), fields)?;
         }
         if !edit.pools.is_empty() {
             self.change(id, "pools", &Field::Pools(&edit.pools.of(task)?), fields)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the handling of uncommitted changes. A task that leaves its worktree loses it.
+    fn edit_commits(&self, task: &Task, edit: &Edit, fields: &mut Vec<&'static str>) -> Result<(), Error> {
+        let workspace = edit.workspace.as_ref().unwrap_or(&task.workspace);
+        if edit.commit.is_some() {
+            new_task::commits(Commits { mode: edit.commit }, workspace)?;
+            self.change(&task.id, "commit", &Field::Commit(edit.commit), fields)?;
+        } else if task.commits.mode.is_some() && !new_task::is_worktree(workspace) {
+            self.change(&task.id, "commit", &Field::Commit(None), fields)?;
         }
         Ok(())
     }

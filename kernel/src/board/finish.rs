@@ -14,13 +14,14 @@ use crate::model::outcome::{BlockKind, Denied, Ending, Finished, OnCleanExit, Ou
 use crate::model::run::Run;
 use crate::model::state::{Change, Then};
 use crate::model::status::WasDone;
-use crate::model::verdict::{Blocking, Verdict, cancelled_by};
+use crate::model::verdict::{Blocking, Handoff, Verdict, cancelled_by};
 use crate::rules::backoff::Jitter;
 use crate::rules::check;
 use crate::rules::diagnose::gave_up;
 use crate::rules::implied_verdict;
 use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::retry::{Decision, Tally};
+use crate::rules::uncommitted;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
@@ -62,10 +63,12 @@ impl Board<'_> {
         let is_outside = run.verdict.is_none() && run.stop_reason.is_none() && ending.cause.is_outside();
         let run = self.with_returned_proposal(run, &ending)?;
         let run = implied_verdict::with_verdict(run, &ending, from.proof_of_goal());
+        let (run, withheld) = self.with_uncommitted(run, &ending)?;
         let decision = check::decide(run.verdict.as_ref(), run.stop_reason, &ending, tally, self.now());
         let decision = self.proposed(&run, decision, &ending, tally)?;
         let decision = self.with_review_rounds(&run, decision, tally)?;
         let decision = self.with_canceller(&run, self.send_to_check(&run, &from, decision)?)?;
+        let decision = Decision { handoff: decision.handoff.or(withheld), ..decision };
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let blocking = blocking(&run, &decision, &from);
         let (mut kind, mut payload) = record(&run, &decision, &ending, &from, tally.ended_at);
@@ -78,6 +81,9 @@ impl Board<'_> {
         let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
         // The fields of the task come before the move: the message about the move reads them.
         self.prepare(&run, &decision)?;
+        if let Some(note) = &ending.branch_note {
+            self.set(&run.task_id, &Field::BranchNote(Some(note)))?;
+        }
         let to = self.shift(&run.task_id, &from, change, record)?;
         self.store_asked_approval(&run, to)?;
         self.count(&run, &from, &decision, &ending)?;
@@ -105,6 +111,15 @@ impl Board<'_> {
         self.drop_consults_of(id)?;
         self.tx.forget_usage(id)?;
         Ok(finished)
+    }
+
+    /// Returns the run, blocked if its task requires commits and the run left changes uncommitted, with the withheld
+    /// handoff. The decision of a person needs no commit.
+    fn with_uncommitted(&self, run: Run, ending: &Ending) -> Result<(Run, Option<Handoff>), Error> {
+        match uncommitted::withheld(&run, ending) {
+            Some((blocked, handoff)) if !self.is_persons(run.id)? => Ok((blocked, Some(handoff))),
+            Some(_) | None => Ok((run, None)),
+        }
     }
 
     /// Adds the canceller and the reason to the error of a cancelled run.
@@ -142,7 +157,7 @@ impl Board<'_> {
         if decision.outcome == Outcome::Approved {
             self.record_approved(&run.task_id, Some(run.id), SYSTEM)?;
         }
-        if let Some(handoff) = &decision.handoff {
+        if let Some(handoff) = decision.handoff.as_ref().filter(|_| decision.outcome != Outcome::Blocked) {
             self.keep_handoff(&run.task_id, handoff)?;
         }
         Ok(())

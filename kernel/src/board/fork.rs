@@ -108,6 +108,7 @@ impl Board<'_> {
             branch: fork.branch.or(task.branch_name),
             skills: task.skills,
             pools: task.pools,
+            commits: task.commits,
             policy: task.policy,
             limits: Limits {
                 max_runtime: task.limits.max_runtime,

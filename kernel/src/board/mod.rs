@@ -443,3 +443,5 @@ mod schedules_tests;
 mod tests;
 #[cfg(test)]
 mod tries_tests;
+#[cfg(test)]
+mod uncommitted_tests;

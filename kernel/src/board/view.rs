@@ -23,13 +23,14 @@ use crate::model::limits::{self, Room};
 use crate::model::message::Message;
 use crate::model::missing::Missing;
 use crate::model::note::{Attachment, Comment, Event};
-use crate::model::outcome::Egress;
+use crate::model::outcome::{Egress, Ending};
 use crate::model::request::Request;
 use crate::model::run::Run;
 use crate::model::state::Gate;
 use crate::model::status::Status;
 use crate::model::task::Task;
 use crate::rules::readiness::{Waits, gate};
+use crate::rules::{implied_verdict, uncommitted};
 use crate::store::tx::Tx;
 use crate::transfer::export::{Exported, Portion};
 
@@ -282,6 +283,18 @@ impl View<'_> {
         };
         // A task has at most one open run, so its newest event of this kind is enough.
         Ok(self.events(&filter)?.iter().any(|event| event.run_id == Some(run)))
+    }
+
+    /// True if an open run hands its work over by this ending.
+    pub fn hands_over(&self, run: RunId, ending: &Ending) -> Result<bool, Error> {
+        let run = self.expect_run(run)?;
+        if run.ended_at.is_some() {
+            return Ok(false);
+        }
+        let task = self.expect_task(&run.task_id)?;
+        let has_check = task.check.command.as_ref().map(drop);
+        let goal = implied_verdict::proof(&task.goal, has_check, task.goal_turns);
+        Ok(uncommitted::hands_over(&implied_verdict::with_verdict(run, ending, goal), ending))
     }
 
     /// Refuses unknown kinds of events. A board that was imported from another program has further kinds, which are known

@@ -8,6 +8,7 @@ pub(crate) mod card;
 pub(crate) mod cell;
 pub(crate) mod clock;
 pub(crate) mod clock_set;
+pub(crate) mod commits;
 pub(crate) mod counted;
 pub(crate) mod entropy;
 pub(crate) mod error;

@@ -291,6 +291,10 @@ pub struct Ending {
     pub spent: Option<Spent>,
     /// Result of the run in git, as the supervisor found it.
     pub evidence: Option<Value>,
+    /// List of the changes that the run left uncommitted, in words, if its task requires commits.
+    pub uncommitted: Option<String>,
+    /// Commits and uncommitted changes of the work in a worktree, in words, if the run hands it over.
+    pub branch_note: Option<String>,
     /// Trouble that kept the agent from going on, in the agent's words.
     pub trouble: Option<String>,
     /// Last part of stderr.
@@ -338,6 +342,8 @@ impl Ending {
             usage: None,
             spent: None,
             evidence: None,
+            uncommitted: None,
+            branch_note: None,
             trouble: None,
             stderr_tail: None,
             denied: None,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
+use crate::model::commits::Commits;
 use crate::model::id::{ApprovalClass, Pool, Profile, RunId, ScheduleName, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
@@ -179,6 +180,8 @@ pub struct NewTask {
     pub limits: Limits,
     /// Check that proves the work done.
     pub check: Check,
+    /// Commits of the work.
+    pub commits: Commits,
     /// Approval that the task needs.
     pub approval: Approval,
     pub goal: Goal,
@@ -251,6 +254,10 @@ pub struct Task {
     pub workspace_path: Option<String>,
     /// Branch of the workspace.
     pub branch_name: Option<String>,
+    /// Commits and uncommitted changes of the latest handed-over work in a worktree, in words, with the command that
+    /// merges it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_note: Option<String>,
     /// Caller who asked for the task.
     pub created_by: Option<String>,
     /// Creation time.
@@ -315,6 +322,9 @@ pub struct Task {
     /// Check that proves the work done.
     #[serde(flatten)]
     pub check: Check,
+    /// Commits of the work.
+    #[serde(flatten)]
+    pub commits: Commits,
     /// Number of failed checks in a row.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_checks: u32,

@@ -28,4 +28,5 @@ pub(crate) mod template;
 pub(crate) mod ticks;
 pub(crate) mod transition;
 pub(crate) mod turns;
+pub(crate) mod uncommitted;
 pub(crate) mod waiting;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::actor::Label;
+use crate::model::commits::Commits;
 use crate::model::error::Error;
 use crate::model::id::Pool;
 use crate::model::limits;
@@ -39,6 +40,7 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
         ));
     }
     check(&new.check)?;
+    commits(new.commits, new.workspace())?;
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
     pools(&new.pools)?;
@@ -79,6 +81,23 @@ pub(crate) fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> 
         return Err(Error::invalid("max_checks", "the task has no check", CHECK_HINT));
     }
     turns::require_number("max_checks", limit, "3 is the default")
+}
+
+/// Refuses a handling of uncommitted changes for a task whose runs have no branch of their own.
+pub(crate) fn commits(commits: Commits, workspace: &str) -> Result<(), Error> {
+    if commits.mode.is_none() || is_worktree(workspace) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "commit",
+        "its workspace is not a worktree, so the supervisor commits nothing there",
+        "leave it out, or use a worktree: `--workspace worktree:/path/of/the/repository`",
+    ))
+}
+
+/// True for a workspace in which a run has a branch of its own.
+pub(crate) fn is_worktree(workspace: &str) -> bool {
+    workspace.split(':').next() == Some("worktree")
 }
 
 /// Refuses more pools than a task may name.

@@ -12,6 +12,8 @@ use crate::model::verdict::Question;
 /// Longest text of a message, in characters. The shortest limit of a service is 2000 (Discord), title and choices
 /// included.
 const TEXT: usize = 600;
+/// Longest note about the branch of a task in a message, in characters, out of those of the text.
+const NOTE: usize = 300;
 /// Longest title of a message, in characters.
 const TITLE: usize = 200;
 /// Longest answer to choose from, in characters.
@@ -84,6 +86,9 @@ pub(crate) fn notice(
         | NoticeKind::LeftOut
         | NoticeKind::Test => error,
     };
+    let note = task.branch_note.as_deref().filter(|_| hands_over(kind)).map(|note| line(note, NOTE));
+    let text = text.map(|text| line(text, note.as_ref().map_or(TEXT, |_| TEXT - NOTE)));
+    let text = [text, note].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     let choices = match (kind, question) {
         (NoticeKind::Approval, _) => APPROVAL_CHOICES.map(str::to_owned).to_vec(),
         (_, Some(question)) => question.choices.clone(),
@@ -92,10 +97,15 @@ pub(crate) fn notice(
     let notice = Notice {
         title: line(&task.title, TITLE),
         assignee: task.assignee.as_ref().map(ToString::to_string),
-        text: text.map(|text| line(text, TEXT)).filter(|text| !text.is_empty()),
+        text: Some(text.join(" | ")).filter(|text| !text.is_empty()),
         choices: choices.iter().map(|choice| line(choice, CHOICE)).collect(),
     };
     (kind, notice)
+}
+
+/// True for a message about work that was handed over.
+fn hands_over(kind: NoticeKind) -> bool {
+    matches!(kind, NoticeKind::Completed | NoticeKind::Review)
 }
 
 /// Returns the first line that is not empty, without control characters, cut to a length.

@@ -14,6 +14,7 @@ use crate::model;
 use crate::model::actor::ActorKind;
 use crate::model::budget::PayerKind;
 use crate::model::clock::Timestamp;
+use crate::model::commits::CommitMode;
 use crate::model::error::{Error, StorageKind};
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::id::{
@@ -74,6 +75,7 @@ text_columns!(
     Status,
     ApprovalClass,
     ApprovalState,
+    CommitMode,
     Outcome,
     BlockKind,
     StopReason,

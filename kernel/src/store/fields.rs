@@ -10,6 +10,7 @@ use super::convert::{Step as _, micros, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
+use crate::model::commits::CommitMode;
 use crate::model::error::Error;
 use crate::model::id::{Pool, Profile, TaskId};
 use crate::model::outcome::{ApprovalState, BlockKind};
@@ -60,6 +61,7 @@ fields! { 'a:
     MaxRetries(Option<u32>) => "max_retries",
     Check(Option<&'a str>) => "check_command",
     MaxChecks(u32) => "max_checks",
+    Commit(Option<CommitMode>) => "commit_mode",
     FailedChecks(u32) => "failed_checks",
     GoalTurns(u32) => "goal_turns",
     Reviewer(Option<&'a Profile>) => "reviewer",
@@ -72,6 +74,7 @@ fields! { 'a:
     Skills(&'a [String]) => "skills" as json,
     Pools(&'a BTreeSet<Pool>) => "pools" as json,
     Notes(&'a str) => "notes",
+    BranchNote(Option<&'a str>) => "branch_note",
 }
 
 impl Tx<'_> {

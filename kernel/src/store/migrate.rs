@@ -50,6 +50,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0038.sql")),
     M::up(include_str!("migrations/0039.sql")),
     M::up(include_str!("migrations/0040.sql")),
+    M::up(include_str!("migrations/0041.sql")),
 ];
 
 /// Returns all migrations.

@@ -10,6 +10,7 @@ use super::convert::{Columns, StoredTenant, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
 use crate::model::clock::Timestamp;
+use crate::model::commits::Commits;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId, Tenant};
 use crate::model::missing::Missing;
@@ -22,7 +23,7 @@ use crate::model::verdict::{Blocking, Question, Verdict};
 columns! {
     COLUMNS, read_columns -> Task from "t.";
     "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
-        branch_name, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
+        branch_name, branch_note, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
         block_reason, cancelled, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
         unchecked_run, goal_turns;
     "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
@@ -30,6 +31,7 @@ columns! {
         artifacts as list;
     limits: Limits { max_runtime = max_runtime_us as duration, max_retries, budget_usd_micros }
     check: Check { command = check_command, max_checks }
+    commits: Commits { mode = commit_mode }
     approval: Approval { state = approval, class = approval_class, approver }
     goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
     lineage: Lineage { mission, depth, consult }
@@ -188,8 +190,8 @@ impl Tx<'_> {
             ("block_kind", &kind),
             ("block_reason", &kind.map(|_| "held at creation")),
         ];
-        let NewTask { limits, check, approval, goal, lineage, client, origin, .. } = task;
-        let groups: [&dyn Group; 7] = [limits, check, approval, goal, lineage, client, origin];
+        let NewTask { limits, check, commits, approval, goal, lineage, client, origin, .. } = task;
+        let groups: [&dyn Group; 8] = [limits, check, commits, approval, goal, lineage, client, origin];
         let groups = groups.map(|group| group.cells());
         let grouped = groups.iter().flatten().map(|(column, value)| (*column, value as &dyn ToSql));
         let row: Vec<_> = plain.iter().copied().chain(grouped).collect();

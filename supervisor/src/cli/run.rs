@@ -1,6 +1,6 @@
 //! `run`: creates a task for a command, shows what it writes, and ends as it does.
 
-use kernel::{Profile, RunId, Status, TaskId, Tenant, WaitingCode};
+use kernel::{CommitMode, Profile, RunId, Status, TaskId, Tenant, WaitingCode};
 
 use super::served::Served;
 use super::waits::Waits;
@@ -78,6 +78,9 @@ pub(super) struct Run {
     /// What it may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
+    /// Handling of uncommitted changes in a worktree, as in `create`
+    #[arg(long, value_name = "MODE")]
+    commit: Option<CommitMode>,
     /// Higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     priority: i64,
@@ -162,6 +165,7 @@ impl Run {
             workspace,
             tenant: self.tenant,
             policy: self.policy,
+            commit: self.commit,
             priority: self.priority,
             max_runtime: self.max_runtime,
             max_retries: Some(self.max_retries),

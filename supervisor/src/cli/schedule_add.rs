@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
+use kernel::{CommitMode, Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
 
 use super::call;
 use crate::automation::schedules::{ScheduleText, TaskText, TimesText};
@@ -29,7 +29,7 @@ const OF_A_SCHEDULE: [&str; 13] = [
     "command",
 ];
 /// Flags that define the schedule's task.
-const OF_A_TASK: [&str; 13] = [
+const OF_A_TASK: [&str; 14] = [
     "title",
     "body",
     "body_file",
@@ -40,6 +40,7 @@ const OF_A_TASK: [&str; 13] = [
     "max_runtime",
     "max_retries",
     "check",
+    "commit",
     "policy",
     "skills",
     "pools",
@@ -119,6 +120,9 @@ pub(super) struct Add {
     /// What proves the task done: a command for `sh -c`
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
+    /// Handling of uncommitted changes in a worktree: auto, require or no
+    #[arg(long, value_name = "MODE")]
+    commit: Option<CommitMode>,
     /// What the worker may touch: a policy's name
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -159,6 +163,7 @@ impl Add {
             max_runtime: self.max_runtime,
             max_retries: self.max_retries,
             check: self.check,
+            commit: self.commit,
             policy: self.policy,
             skills: self.skills,
             pools: self.pools,

@@ -51,6 +51,9 @@ struct Ended<'a> {
     exit_code: u8,
     summary: Option<&'a str>,
     why: Option<&'a Waiting>,
+    /// Commits and uncommitted changes of its work in a worktree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch_note: Option<&'a str>,
 }
 
 pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failure> {
@@ -113,9 +116,12 @@ impl Told<'_> {
                 exit_code,
                 summary: shown.latest_summary.as_deref(),
                 why: shown.why.as_ref(),
+                branch_note: task.branch_note.as_deref(),
             })?;
         } else {
-            self.output.text(&format!("{}  {}{}\n", task.id, task.status, ending(shown)))?;
+            let note = task.branch_note.as_deref().map(|note| format!("  {}\n", printable(note)));
+            let note = note.unwrap_or_default();
+            self.output.text(&format!("{}  {}{}\n{note}", task.id, task.status, ending(shown)))?;
         }
         Ok(self.wait.any)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use kernel::Pool;
+use kernel::{CommitMode, Pool};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Form as Conversing, TerminalSize};
 
@@ -37,6 +37,9 @@ pub(crate) struct Description {
     pub(crate) tools: Option<Form>,
     pub(crate) install: Vec<PathBuf>,
     pub(crate) policy: Option<String>,
+    /// Handling of uncommitted changes for tasks that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<CommitMode>,
     pub(crate) account: Option<String>,
     /// Seconds; none for the configured limit.
     pub(crate) max_runtime_seconds: Option<u64>,
@@ -118,6 +121,7 @@ impl Lane {
             tools: self.tools,
             install: self.install.clone(),
             policy: self.policy.clone(),
+            commit: Some(self.commit_mode()).filter(|_| !self.pull),
             account: self.account.clone(),
             max_runtime_seconds: self.max_runtime.map(|limit| limit.as_secs()),
             idle_limit_seconds: self.idle_limit.map(|limit| limit.as_secs()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::{Pool, Profile, WorkerRole};
+use kernel::{CommitMode, Pool, Profile, WorkerRole};
 use policies::{Additions, Broker, LaneHosts, Policy, Target};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Form as Conversing, TerminalSize};
@@ -74,6 +74,8 @@ pub(crate) struct Lane {
     pub(super) servers: ToolServers,
     /// Policy of tasks that name none, instead of the configured default.
     pub(crate) policy: Option<String>,
+    /// Handling of uncommitted changes for tasks that name none; absent means by the format of standard output.
+    pub(super) commit: Option<CommitMode>,
     /// Account. Workers of all lanes with this account share its rate limits.
     pub(crate) account: Option<String>,
     /// Runtime limit for tasks that set none.
@@ -197,6 +199,13 @@ impl Lane {
     /// True if the program can start without its own tools.
     pub(crate) fn hosts_orchestrators(&self) -> bool {
         !self.orchestrator.is_empty()
+    }
+
+    /// Returns the handling of uncommitted changes for a task that names none. An agent, which reports in a format, has
+    /// its changes committed.
+    pub(crate) fn commit_mode(&self) -> CommitMode {
+        let by_format = if self.stdout == Format::default() { CommitMode::No } else { CommitMode::Auto };
+        self.commit.unwrap_or(by_format)
     }
 
     /// True if the program accepts tool servers.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::Pool;
+use kernel::{CommitMode, Pool};
 use policies::{Additions, Broker, HostRule, Secret};
 use serde::Deserialize;
 use shim::rundir::Form as Conversing;
@@ -76,6 +76,7 @@ struct LaneFile {
     model: Option<String>,
     tools: Option<Form>,
     policy: Option<String>,
+    commit: Option<CommitMode>,
     account: Option<String>,
     max_runtime: Option<WrittenDuration>,
     idle_limit: Option<WrittenDuration>,
@@ -186,6 +187,7 @@ impl Lane {
             tools: file.tools,
             servers: ToolServers::new(),
             policy: file.policy,
+            commit: file.commit,
             account: file.account,
             max_runtime: reader.limit("max_runtime", file.max_runtime)?,
             idle_limit: reader.limit("idle_limit", file.idle_limit)?,

@@ -47,7 +47,7 @@ pub(crate) use self::ending::{
 pub(crate) use self::facts::{Facts, Places};
 pub(crate) use self::formats::{Format, shown, usage_line};
 pub(crate) use self::lane::Lane;
-pub(crate) use self::prompt::{Terms, reminder};
+pub(crate) use self::prompt::{Branch, Terms, reminder};
 pub(crate) use self::registry::Lanes;
 pub(crate) use self::servers::{ToolServer, ToolServers, defect as servers_defect};
 pub(crate) use self::service::{BY_BROKER, Service};

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::Purpose;
+use kernel::{CommitMode, Purpose};
 
 use super::servers::SERVER;
 use super::tools::Form;
@@ -21,6 +21,34 @@ pub(crate) struct Terms<'a> {
     pub(crate) empty_submodules: &'a [PathBuf],
     /// Time at which the run is ended, in epoch seconds.
     pub(crate) deadline: Option<i64>,
+    /// Branch of a run in a worktree.
+    pub(crate) branch: Option<&'a Branch>,
+}
+
+/// Branch of a run in a worktree.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    pub(crate) name: String,
+    /// Handling of the changes that the run leaves uncommitted.
+    pub(crate) commit: CommitMode,
+}
+
+impl Branch {
+    /// Returns the text about commits.
+    fn text(&self) -> String {
+        let rest = match self.commit {
+            CommitMode::Auto => {
+                "The supervisor commits the files that you leave uncommitted, in a commit of its own."
+            }
+            CommitMode::Require => "Files that you leave uncommitted block the task.",
+            CommitMode::No => "Files that you leave uncommitted are not part of it.",
+        };
+        format!(
+            "You are in a git worktree on the branch `{}`. What is committed there is what you hand over: commit your work before you \
+             complete it or request a review. {rest}\n",
+            self.name
+        )
+    }
 }
 
 const WORK: &str = "\
@@ -46,10 +74,26 @@ whatever it found.
 const WORK_TOOLS: [&str; 3] = ["kanban_complete", "kanban_request_review", "kanban_block"];
 const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 
-/// Returns the role and the context alone, for a program that is no agent and reports by itself.
-pub(super) fn bare(context: &str, terms: &Terms<'_>) -> String {
+/// Returns the role and the context, for a program that knows by itself how to end its run.
+pub(super) fn unending(context: &str, terms: &Terms<'_>) -> String {
+    match commits(terms) {
+        Some(commits) => format!("{}{}\n{commits}", bare(context, terms), gap(context)),
+        None => bare(context, terms),
+    }
+}
+
+fn bare(context: &str, terms: &Terms<'_>) -> String {
     let role = terms.role.map(|role| format!("# Your role\n\n{role}\n\n")).unwrap_or_default();
     format!("{role}{}{context}", terms.skills)
+}
+
+fn gap(context: &str) -> &'static str {
+    if context.ends_with('\n') { "" } else { "\n" }
+}
+
+/// Returns the text about commits, for a run that hands over a branch.
+fn commits(terms: &Terms<'_>) -> Option<String> {
+    terms.branch.filter(|_| terms.purpose == Purpose::Work).map(Branch::text)
 }
 
 /// Composes the prompt of a run. `tools` is the form of the board's tools.
@@ -61,13 +105,14 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
         None => String::new(),
     };
     let submodules = about_submodules(terms.empty_submodules);
-    let gap = if context.ends_with('\n') { "" } else { "\n" };
+    let gap = gap(context);
+    let commits = commits(terms).map(|text| format!("{text}\n")).unwrap_or_default();
     format!(
         "{before}{gap}
 # How this run ends
 
 {end}{tools}
-Nobody is there to answer while you work. What you print is kept as a log. `supervisor comment 'text'` leaves a note on the task, \
+{commits}Nobody is there to answer while you work. What you print is kept as a log. `supervisor comment 'text'` leaves a note on the task, \
 `supervisor context` prints your task again, `supervisor --help` has the rest.
 
 Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
@@ -130,6 +175,7 @@ mod tests {
             workspace: Path::new("/w/t_1"),
             empty_submodules: &[],
             deadline: None,
+            branch: None,
         }
     }
 
@@ -190,6 +236,26 @@ mod tests {
 
         Work in /w/t_1, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may be the network. Do not work around a refusal: block the task and name what was refused.
         ");
+    }
+
+    #[test]
+    fn a_worker_in_a_worktree_reads_that_it_has_to_commit_and_a_reviewer_does_not() {
+        let said = |purpose, commit| {
+            let branch = Branch { name: "task/t_1".to_owned(), commit };
+            let terms = Terms { branch: Some(&branch), ..terms(purpose) };
+            [prompt("# It", &terms, None), unending("# It", &terms)].map(|text| {
+                text.lines().find(|line| line.contains("task/t_1")).unwrap_or_default().to_owned()
+            })
+        };
+        let [told, bare] = said(Purpose::Work, CommitMode::Auto);
+        assert_eq!(told, bare);
+        insta::assert_snapshot!(told, @"You are in a git worktree on the branch `task/t_1`. What is committed there is what you hand over: commit your work before you complete it or request a review. The supervisor commits the files that you leave uncommitted, in a commit of its own.");
+        assert!(
+            said(Purpose::Work, CommitMode::Require)[0]
+                .ends_with("Files that you leave uncommitted block the task.")
+        );
+        assert!(said(Purpose::Work, CommitMode::No)[0].ends_with("are not part of it."));
+        assert_eq!(said(Purpose::Review, CommitMode::Auto), ["", ""]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::check;
 use super::environment;
 use super::facts::{Facts, Places};
 use super::lane::{Lane, Prompt};
-use super::prompt::{Terms, bare, prompt};
+use super::prompt::{Terms, prompt, unending};
 use super::service::Service;
 use super::template::{Place, Template, Values};
 use super::tools::Launch;
@@ -79,7 +79,7 @@ impl Lane {
         }
         let text = match self.prompt {
             Prompt::Stdin | Prompt::File | Prompt::Argument => prompt(context, terms, self.tools),
-            Prompt::Context => bare(context, terms),
+            Prompt::Context => unending(context, terms),
             Prompt::BodyFile => {
                 let body = task.body.as_deref().filter(|body| !body.trim().is_empty());
                 return body.map(Cow::Borrowed).ok_or_else(|| NoPrompt::NoBody(task.id.clone()));

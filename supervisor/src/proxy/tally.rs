@@ -455,11 +455,9 @@ mod tests {
 
     #[test]
     fn a_refusal_that_an_earlier_daemon_recorded_counts_as_the_latest_of_the_run() {
-        for (denied, requests, refused) in [
-            (0, 5, OwnRefusal::None),
-            (1, 0, OwnRefusal::Service),
-            (1, 5, OwnRefusal::AnyHost),
-        ] {
+        for (denied, requests, refused) in
+            [(0, 5, OwnRefusal::None), (1, 0, OwnRefusal::Service), (1, 5, OwnRefusal::AnyHost)]
+        {
             let counted = Egress { denied, requests, ..Egress::default() };
             assert_eq!(Tally::recorded(&counted).refused, refused, "{denied} {requests}");
         }

@@ -1,6 +1,6 @@
 //! `approve`: a person or worker other than the author confirms the work.
 
-use kernel::{RunId, TaskId, Tenant};
+use kernel::{RunId, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use crate::api::{Audience, Call, Effect, Scope, Tool, Verb, not_for_members};
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::terminal::printable;
 
 /// Approve work in review, or tasks that wait for approval
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -77,9 +78,11 @@ impl Verb for Approve {
                         .override_approval(id, self.comment.as_deref(), actor)
                         .map(|settled| outcome(&settled));
                 }
-                board
-                    .approve(id, self.comment.as_deref(), self.expected_run, actor)
-                    .map(|settled| outcome(&settled))
+                let settled = board.approve(id, self.comment.as_deref(), self.expected_run, actor)?;
+                let (status, note) = outcome(&settled);
+                // The work is done, so it can be merged.
+                let merge = settled.task.branch_note.as_deref().filter(|_| status == Status::Done);
+                Ok((status, note.or_else(|| merge.map(printable))))
             })
         })
         .await

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::{Status, TaskId, Tenant};
+use kernel::{CommitMode, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub(crate) struct BulkPatch {
     /// Higher goes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
+    /// Handling of the changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<CommitMode>,
     /// With `blocked`, `ready` or `todo`: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -56,8 +59,8 @@ impl BulkPatch {
                 .hint("send one of the two"));
             }
         };
-        let BulkPatch { assignee, priority, reason, result, summary, .. } = self;
-        Ok(Patch { status, assignee, result, summary, reason, priority, ..Patch::default() })
+        let BulkPatch { assignee, priority, commit, reason, result, summary, .. } = self;
+        Ok(Patch { status, assignee, result, summary, reason, priority, commit, ..Patch::default() })
     }
 }
 

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Clock as _, Goal, InitialState, Label,
-    Limits, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId, Tenant,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Clock as _, CommitMode, Commits, Goal,
+    InitialState, Label, Limits, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId,
+    Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,6 +121,12 @@ pub(crate) struct Create {
     /// Block the task after this many failed checks in a row [default: 3]
     #[arg(long, value_name = "N", requires = "check")]
     pub(crate) max_checks: Option<u32>,
+    /// Handling of the changes that a run in a worktree leaves uncommitted when it hands its work over: `auto` commits them, `require`
+    /// blocks the task, `no` leaves them [default: the lane's]
+    #[arg(long, value_name = "MODE")]
+    // A daemon of an earlier release refuses what it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<CommitMode>,
     /// What the worker may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
@@ -218,6 +225,7 @@ impl Create {
                 ..Limits::default()
             },
             check: Check { command: self.check, max_checks: self.max_checks },
+            commits: Commits { mode: self.commit },
             approval: Approval {
                 state: self.require_approval.then_some(ApprovalState::Required),
                 class: self.approval_class,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kernel::{Pool, Task, TaskId, Tenant};
+use kernel::{CommitMode, Pool, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +81,10 @@ pub(crate) struct Edit {
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub(crate) max_checks: Option<u32>,
+    /// Handling of uncommitted changes, as in `create`: auto, require or no
+    #[arg(long, value_name = "MODE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<CommitMode>,
     /// What the worker may touch: a policy's name
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
@@ -155,6 +159,7 @@ impl Edit {
             skills: self.skills,
             check: self.check,
             max_checks: self.max_checks,
+            commit: self.commit,
             pools: kernel::PoolChange {
                 added: self.pools.into_iter().collect(),
                 removed: self.removed_pools.into_iter().collect(),

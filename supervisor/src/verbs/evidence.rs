@@ -1,7 +1,7 @@
 //! Shows the commits and files of a run in git beside its worker's report.
 
 use kernel::{Counted, Run, RunId};
-use workspace::Evidence;
+use workspace::{Evidence, Uncommitted};
 
 use crate::terminal::printable;
 
@@ -15,7 +15,9 @@ pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)
         found(&evidence)
     } else {
         let why = evidence["error"].as_str().unwrap_or("another release has written it");
-        vec![("not found", printable(why))]
+        let uncommitted = serde_json::from_value(evidence["uncommitted"].clone());
+        let rest = uncommitted.map(|uncommitted| rest(&uncommitted)).unwrap_or_default();
+        std::iter::once(("not found", printable(why))).chain(rest).collect()
     };
     Some((run, lines))
 }
@@ -39,6 +41,32 @@ fn found(evidence: &Evidence) -> Vec<(&'static str, String)> {
     let more = evidence.files.saturating_sub(evidence.changed.len());
     if more > 0 {
         told.push(("and", format!("{more} more")));
+    }
+    if let Some(uncommitted) = &evidence.uncommitted {
+        told.extend(rest(uncommitted));
+    }
+    told
+}
+
+/// The changes that a run left uncommitted: the commit that the supervisor made of them, and what is left, with the reasons.
+fn rest(uncommitted: &Uncommitted) -> Vec<(&'static str, String)> {
+    let mut told = Vec::new();
+    if let Some(commit) = &uncommitted.commit {
+        let id: String = commit.chars().take(SHORT).collect();
+        let paths = Counted(uncommitted.committed, "path");
+        told.push((
+            "committed",
+            printable(&format!("by the supervisor: {paths} that the run left, as {id}")),
+        ));
+    }
+    if let Some(why) = &uncommitted.hindrance {
+        told.push(("uncommitted", printable(&format!("nothing could be committed: {why}"))));
+    }
+    for left in &uncommitted.left {
+        told.push(("uncommitted", printable(&format!("{} ({})", left.path, left.why.as_str()))));
+    }
+    if uncommitted.more > 0 {
+        told.push(("and", format!("{} more are uncommitted", uncommitted.more)));
     }
     told
 }

@@ -256,6 +256,7 @@ pub(crate) fn show_one(named: &NamedLane, screen: &mut Screen) {
         ("model", lane.model.clone()),
         ("tools", lane.tools.map(|form| word(serde_json::to_value(form)))),
         ("policy", lane.policy.clone()),
+        ("commit", lane.commit.map(|mode| mode.to_string())),
         ("account", lane.account.clone()),
         ("max runtime", runtime),
         ("idle limit", idle),

@@ -1,8 +1,8 @@
 //! The change of a task through the API: all that `edit` changes, the assignee and the status, in one transaction.
 
 use kernel::{
-    Actor, BlockKind, Blocking, Board, Destination, Detach, Handoff, Pool, Profile, Status, Task, TaskId,
-    Tenant,
+    Actor, BlockKind, Blocking, Board, CommitMode, Destination, Detach, Handoff, Pool, Profile, Status, Task,
+    TaskId, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -63,6 +63,9 @@ pub(crate) struct Patch {
     /// Block the task after this many failed checks in a row.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) max_checks: Option<u32>,
+    /// Handling of the changes that a run in a worktree leaves uncommitted: `auto`, `require` or `no`.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<CommitMode>,
     /// Policy of its workers.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<String>,
@@ -108,6 +111,7 @@ impl Patch {
             skills: self.skills.take(),
             check: self.check.take(),
             max_checks: self.max_checks.take(),
+            commit: self.commit.take(),
             clear_pools: self.pools.is_some(),
             pools: self.pools.take().unwrap_or_default(),
             removed_pools: Vec::new(),

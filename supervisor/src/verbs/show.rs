@@ -279,6 +279,12 @@ fn show_given(task: &Task, screen: &mut Screen) {
     if !task.skills.is_empty() {
         field(screen, "skills", &printable(&task.skills.join(", ")));
     }
+    if let Some(mode) = task.commits.mode {
+        field(screen, "commit", mode.as_str());
+    }
+    if let Some(note) = &task.branch_note {
+        field(screen, "merge", &printable(note));
+    }
     if !task.pools.is_empty() {
         let pools: Vec<&str> = task.pools.iter().map(kernel::Pool::as_str).collect();
         field(screen, "pools", &pools.join(", "));

@@ -22,7 +22,7 @@ const WORKTREES: &str = "/.worktrees/";
 ///
 /// # Errors
 /// Where the repository cannot be opened by this user, or has its files elsewhere; where git would wait for a FIFO or a device.
-pub(super) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
+pub(crate) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
     if let Some(found) = irregular::find_stopping(path) {
         return Err(RepositoryError::Irregular { path: path.to_owned(), found });
     }

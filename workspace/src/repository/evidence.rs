@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::doubts::{self, open_tree};
 use super::{RepositoryError, open, read};
+use crate::uncommitted::Uncommitted;
 
 /// How many commits are told, the latest ones.
 const COMMITS: usize = 20;
@@ -43,6 +44,9 @@ pub struct Evidence {
     pub deletions: Option<usize>,
     /// The paths that differ, as far as they are told.
     pub changed: Vec<ChangedPath>,
+    /// Uncommitted changes at the end of a run that handed over its work in a worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncommitted: Option<Uncommitted>,
 }
 
 /// A commit of the run: its id and the first line of its message.

@@ -98,6 +98,12 @@ impl Private<'_> {
         Ok(names)
     }
 
+    /// Returns the commit on which the worker left its branch; none where there is no whole private part.
+    pub(crate) fn left(&self) -> Option<Oid> {
+        let given = self.given()?;
+        Some(self.tip().unwrap_or(given))
+    }
+
     /// Returns the commit that the worker's branch points at.
     fn tip(&self) -> Option<Oid> {
         self.loose(self.id).or_else(|| self.packed_tip())

@@ -25,6 +25,9 @@ pub struct Sealed {
     /// How many more there are than are named.
     #[serde(default)]
     pub more: usize,
+    /// Commit of the branch as the run left it, in hex; none if the worktree was sealed before.
+    #[serde(default)]
+    pub tip: Option<String>,
 }
 
 impl Worktree {
@@ -52,13 +55,14 @@ impl Worktree {
         })?;
         self.tie(&links)?;
         let private = self.private(&links);
+        let tip = private.left().map(|tip| tip.to_string());
         set_aside.extend(match private.given() {
             Some(_) => private.publish(&source)?,
             None => forget_missing(&source, &links, &self.branch())?,
         });
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
-        Ok(Sealed { set_aside, more })
+        Ok(Sealed { set_aside, more, tip })
     }
 
     /// Leaves nothing that git follows and the worker wrote.

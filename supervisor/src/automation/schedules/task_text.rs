@@ -3,8 +3,8 @@
 use std::str::FromStr as _;
 
 use kernel::{
-    Approval, ApprovalClass, ApprovalState, Check, Client, Goal, InitialState, Limits, NewTask, Origin, Pool,
-    Profile, TemplateTask, Tenant,
+    Approval, ApprovalClass, ApprovalState, Check, Client, CommitMode, Commits, Goal, InitialState, Limits,
+    NewTask, Origin, Pool, Profile, TemplateTask, Tenant,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,9 @@ pub(crate) struct TaskText {
     /// Block the task after this many failed checks in a row
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_checks: Option<u32>,
+    /// Handling of the changes that a run in a worktree leaves uncommitted: auto, require or no
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<CommitMode>,
     /// The skills for the worker to load
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) skills: Vec<String>,
@@ -130,6 +133,7 @@ impl TaskText {
                 ..Limits::default()
             },
             check: Check { command: said.check, max_checks: said.max_checks },
+            commits: Commits { mode: said.commit },
             approval: Approval {
                 state: said.require_approval.then_some(ApprovalState::Required),
                 class: said.approval_class,

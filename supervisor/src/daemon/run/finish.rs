@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Clock as _, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SystemClock,
-    Verdict,
+    Clock as _, CommitMode, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep,
+    SystemClock, Verdict, View,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use shim::rundir::RunDir;
 use shim::shortage::unless_short;
+use workspace::Uncommitted;
 
 use super::artifacts::{self, Taken};
 use super::context::{Context, RETRY};
@@ -21,6 +22,7 @@ use super::note::Note;
 use super::records::Records;
 use super::release::{Next, Trouble};
 use super::report::{Ended, Report};
+use super::rest::{self, Ground};
 use super::seal;
 use crate::exit::Code;
 use crate::failpoint;
@@ -50,10 +52,15 @@ pub(super) async fn finish(
     let path = context.host.root.run_dir(board.name(), run.id);
     let records = Arc::new(Records::of(&mut Trouble::new(context, board, key, run), path.clone()).await);
     // Sealed first: only a sealed tree is safe for the steps below.
-    let mut taken = seal(context, key, run, &records).await;
+    let (mut taken, ground) = seal(context, key, run, &records).await;
     taken.join(Taken::lost(records.unsealed(run).into_iter().collect()));
     failpoint::pass("after-seal");
+    // Before the check of the task runs, so that the check proves the commit.
+    let found = Closing { context, board, key, run, records: &records }.settle_rest(&ending, ground).await;
     ending.evidence = gather_evidence(run, &records).await;
+    if let Some(found) = found {
+        note_rest(&mut ending, &found, &records);
+    }
     taken.join(take_artifacts(context, board, key, run, &records).await);
     let taken = Arc::new(taken);
     failpoint::pass("after-artifacts");
@@ -174,21 +181,23 @@ async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey)
     }
 }
 
-/// Takes over the run's worktree, retrying during a shortage of the host.
-async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) -> Taken {
+/// Takes over the run's worktree, retrying during a shortage of the host. Returns the defects, and the worktree.
+async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) -> (Taken, Option<Ground>) {
     let identity = records.identity();
     // The records of a copied run directory are empty: its worktree belongs to another root, whose worker may use it.
-    let worktree = records.note.as_ref().and_then(|note| note.worktree.clone());
-    let Some(worktree) = worktree else { return Taken::default() };
+    let Some(note) = &records.note else { return (Taken::default(), None) };
+    let Some(worktree) = note.worktree.clone() else { return (Taken::default(), None) };
+    let start = note.begun.as_ref().and_then(|begun| begun.head());
     loop {
-        let worktree = worktree.clone();
-        let sealed = tokio::task::spawn_blocking(move || seal::seal(worktree, identity)).await;
+        let tree = worktree.clone();
+        let sealed = tokio::task::spawn_blocking(move || seal::seal(tree, identity)).await;
         let why = match sealed {
-            Ok(Ok(lost)) => {
-                for one in &lost {
+            Ok(Ok(mut sealed)) => {
+                for one in &sealed.lost {
                     tracing::warn!(task = %key, run = %run.id, path = one.path, reason = one.reason, "sealed");
                 }
-                return Taken::lost(lost);
+                let lost = std::mem::take(&mut sealed.lost);
+                return (Taken::lost(lost), Some(Ground::of(worktree, start, sealed)));
             }
             Ok(Err(why)) => format!("its worktree cannot be closed: {why}"),
             Err(panic) => panic.to_string(),
@@ -197,6 +206,70 @@ async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) ->
         // There is no way around this step: an unsealed tree may run what the worker has planted.
         context.tell(key, Report::Delayed(Phase::Settling, why)).await;
         tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Run that is being closed.
+struct Closing<'a> {
+    context: &'a Context,
+    board: &'a BoardHandle,
+    key: &'a TaskKey,
+    run: &'a Run,
+    records: &'a Records,
+}
+
+impl Closing<'_> {
+    /// Looks for the changes that the run left uncommitted, if it hands its work over, and commits them if its task asks
+    /// for that. Retries during a shortage of the host.
+    async fn settle_rest(&self, ending: &Ending, ground: Option<Ground>) -> Option<Uncommitted> {
+        let (ground, note) = (ground?, self.records.note.as_ref()?);
+        let (run, id) = (self.run, self.run.id);
+        let asked = |view: &View<'_>| Ok((view.hands_over(id, ending)?, view.expect_task(&run.task_id)?));
+        let (hands_over, task) = self.read(asked).await?;
+        if !hands_over {
+            return None;
+        }
+        let at = ending.ended_at.unwrap_or_else(|| SystemClock.now());
+        let terms = (note.commit == CommitMode::Auto).then(|| rest::terms(&task, run, at));
+        let identity = self.records.identity();
+        loop {
+            let (ground, terms) = (ground.clone(), terms.clone());
+            let settled = tokio::task::spawn_blocking(move || rest::settle(ground, terms, identity)).await;
+            let why = match settled {
+                Ok(Ok(found)) => return Some(found),
+                Ok(Err(why)) => format!("its uncommitted changes cannot be read: {why}"),
+                Err(panic) => panic.to_string(),
+            };
+            self.wait(why).await;
+        }
+    }
+
+    /// Reads the board, retrying until it succeeds; none if the run or its task no longer exists.
+    async fn read<T>(&self, asked: impl Fn(&View<'_>) -> Result<T, kernel::Error>) -> Option<T> {
+        loop {
+            match self.board.readers().with(&asked) {
+                Ok(found) => return Some(found),
+                Err(kernel::Error::NotFound { .. }) => return None,
+                Err(error) => self.wait(error.to_string()).await,
+            }
+        }
+    }
+
+    async fn wait(&self, why: String) {
+        tracing::warn!(task = %self.key, run = %self.run.id, error = %why, "rest_not_settled");
+        self.context.tell(self.key, Report::Delayed(Phase::Settling, why)).await;
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Adds the uncommitted changes to the end of a run.
+fn note_rest(ending: &mut Ending, found: &Uncommitted, records: &Records) {
+    let Some(note) = &records.note else { return };
+    let Some(worktree) = &note.worktree else { return };
+    ending.uncommitted = rest::block_reason(note.commit, found, worktree);
+    ending.branch_note = rest::branch_note(found, worktree);
+    if !found.is_empty() {
+        ending.evidence.get_or_insert_with(|| json!({}))["uncommitted"] = json!(found);
     }
 }
 

@@ -27,7 +27,7 @@ use super::survivors::ROOT_ID;
 use crate::failpoint;
 use crate::failure::Failure;
 use crate::host::spare::Spare;
-use crate::lanes::{EndingRules, Facts, Places, Start, Terms, search_path};
+use crate::lanes::{Branch, EndingRules, Facts, Places, Start, Terms, search_path};
 
 /// A run that is ready to start.
 #[derive(Debug)]
@@ -70,6 +70,8 @@ pub(in crate::daemon) fn prepare(
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
     let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
+    let commit = order.task.commits.mode.unwrap_or_else(|| order.lane.commit_mode());
+    let branch = prepared.branch.as_ref().map(|branch| Branch { name: branch.name.clone(), commit });
     let terms = Terms {
         role,
         skills: &skills,
@@ -77,6 +79,7 @@ pub(in crate::daemon) fn prepare(
         workspace: &prepared.path,
         empty_submodules: &prepared.empty_submodules,
         deadline,
+        branch: branch.as_ref(),
     };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
     let kept = kept(host, order, identity, &prepared.path)?;
@@ -146,6 +149,7 @@ pub(in crate::daemon) fn prepare(
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
+        commit,
         begun,
         reviewer: order.config.review.profile.clone(),
         keeping,

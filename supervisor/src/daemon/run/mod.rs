@@ -36,6 +36,7 @@ pub(super) mod recover;
 pub(super) mod release;
 pub(super) mod remains;
 pub(super) mod report;
+mod rest;
 pub(super) mod run_task;
 mod seal;
 mod session;

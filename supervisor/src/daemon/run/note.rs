@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use kernel::Profile;
+use kernel::{CommitMode, Profile};
 use policies::{Identity, LaneHosts};
 use serde::{Deserialize, Serialize};
 use shim::rundir::write_json;
@@ -28,6 +28,9 @@ pub(in crate::daemon) struct Note {
     /// Worktree that the run worked in.
     #[serde(default)]
     pub(in crate::daemon) worktree: Option<Worktree>,
+    /// Handling of the changes that it leaves uncommitted there.
+    #[serde(default = "no_commit")]
+    pub(in crate::daemon) commit: CommitMode,
     /// Git state at its start, if it works in git.
     #[serde(default)]
     pub(in crate::daemon) begun: Option<Begun>,
@@ -48,6 +51,11 @@ pub(in crate::daemon) struct Note {
 }
 
 const FILE: &str = "daemon.json";
+
+/// A run of an earlier release was not told what becomes of its changes.
+fn no_commit() -> CommitMode {
+    CommitMode::No
+}
 
 impl Note {
     /// Reads the note of a run; none if it is missing or invalid.

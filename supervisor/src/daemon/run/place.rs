@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kernel::{BoardName, ScheduleName, Task, TaskId, Timestamp};
+use kernel::{BoardName, Profile, ScheduleName, Task, TaskId, Timestamp};
 use policies::Identity;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
@@ -223,8 +223,7 @@ pub(in crate::daemon) fn workspace(
                 Some(branch) => Base::Branch(branch.clone()),
                 None => Base::Head,
             };
-            let profile = task.assignee.as_ref().map_or("worker", |profile| profile.as_str());
-            let author = Author { name: profile.to_owned(), email: format!("{profile}@supervisor.invalid") };
+            let author = author(task.assignee.as_ref());
             let read = system_reads();
             let write = vec![repository.clone()];
             let place = Environment::Repository(repository.clone());
@@ -250,8 +249,15 @@ pub(in crate::daemon) fn workspace(
         | Outcome::Unfounded(_)
         | Outcome::Discovered(_)
         | Outcome::Sealed(_)
+        | Outcome::Rest(_)
         | Outcome::Irregular(_) => Err(LaunchError::task(STAGE, "the job process answered another question")),
     }
+}
+
+/// Returns the author of the commits of a profile's runs.
+pub(super) fn author(profile: Option<&Profile>) -> Author {
+    let name = profile.map_or("worker", Profile::as_str);
+    Author { name: name.to_owned(), email: format!("{name}@supervisor.invalid") }
 }
 
 /// Returns the worktree of a task, if it works in one.

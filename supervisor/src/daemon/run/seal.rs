@@ -10,14 +10,29 @@ use crate::host::job::{self, Cause};
 const SET_ASIDE: &str = "the worker could write it, and it names what git would run or what is not there: a repository is renamed \
                          to .git.untrusted, a file of git's is removed; rename it back once you have looked at it";
 
-/// Seals a worktree. Blocks. Returns the defects, for the readers of the handoff.
+/// Result of sealing a worktree.
+#[derive(Debug)]
+pub(in crate::daemon) struct SealedTree {
+    /// Defects, for the readers of the handoff.
+    pub(in crate::daemon) lost: Vec<LostArtifact>,
+    /// True if the repository has taken the run's commits over.
+    pub(in crate::daemon) is_taken: bool,
+    /// Commit on which the run left its branch; none if the worktree was sealed before.
+    pub(in crate::daemon) tip: Option<String>,
+}
+
+impl SealedTree {
+    /// A worktree whose commits could not be taken over.
+    fn failed(lost: LostArtifact) -> Self {
+        SealedTree { lost: vec![lost], is_taken: false, tip: None }
+    }
+}
+
+/// Seals a worktree. Blocks.
 ///
 /// # Errors
 /// The host lacks a resource; the caller tries again.
-pub(in crate::daemon) fn seal(
-    worktree: Worktree,
-    identity: Option<Identity>,
-) -> Result<Vec<LostArtifact>, String> {
+pub(in crate::daemon) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<SealedTree, String> {
     let (branch, tree) = (worktree.branch(), worktree.path());
     let write = vec![worktree.repository.clone()];
     let lost = |path: String, reason: String| LostArtifact { path, reason };
@@ -30,9 +45,9 @@ pub(in crate::daemon) fn seal(
                 .set_aside
                 .into_iter()
                 .map(|path| lost(path.display().to_string(), SET_ASIDE.to_owned()));
-            Ok(told.chain(more).collect())
+            Ok(SealedTree { lost: told.chain(more).collect(), is_taken: true, tip: sealed.tip })
         }
-        Ok(_) => Ok(vec![lost(branch, "the job process answered another question".to_owned())]),
+        Ok(_) => Ok(SealedTree::failed(lost(branch, "the job process answered another question".to_owned()))),
         Err(failure) if failure.cause == Cause::Shortage => Err(failure.message),
         Err(failure) => {
             // A job that did not finish has withheld the worktree as well.
@@ -41,7 +56,7 @@ pub(in crate::daemon) fn seal(
                 is_withheld.then(|| format!("{} is withheld until the next run of its task", tree.display()))
             };
             let hint = failure.hint.or_else(withheld).map(|hint| format!(" ({hint})")).unwrap_or_default();
-            Ok(vec![lost(branch, format!("{}{hint}", failure.message))])
+            Ok(SealedTree::failed(lost(branch, format!("{}{hint}", failure.message))))
         }
     }
 }

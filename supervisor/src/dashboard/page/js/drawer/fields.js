@@ -33,6 +33,7 @@ export function fields(drawer) {
     max_retries: row({ label: "Failure limit", name: "max_retries", kind: "number", empty: "default", save: edit("max_retries", number), help: "Counted failures in a row until it is blocked" }),
     check: row({ label: "Check", name: "check", save: edit("check"), display: code, help: "A command that proves the work done" }),
     max_checks: row({ label: "Check limit", name: "max_checks", kind: "number", empty: "default", save: edit("max_checks", number), help: "Failed checks in a row until it is blocked" }),
+    commit: row({ label: "Commit", name: "commit", empty: "default of the lane", save: edit("commit"), help: "Changes left uncommitted in a worktree: auto, require or no" }),
     skills: row({ label: "Skills", name: "skills", save: edit("skills", words), help: "Separated by commas" }),
     pools: row({
       label: "Pools", name: "pools", help: "Separated by commas",
@@ -45,7 +46,7 @@ export function fields(drawer) {
     line("Assignee", rows.assignee.element), line("Priority", rows.priority.element), line("Tenant", rows.tenant.element), line("Workspace", rows.workspace.element));
   const limits = h("dl", { class: "drawer-rows" },
     line("Time limit", rows.max_runtime.element), line("Failure limit", rows.max_retries.element), line("Policy", rows.policy.element),
-    line("Check", rows.check.element), line("Check limit", rows.max_checks.element), line("Skills", rows.skills.element), line("Pools", rows.pools.element));
+    line("Check", rows.check.element), line("Check limit", rows.max_checks.element), line("Commit", rows.commit.element), line("Skills", rows.skills.element), line("Pools", rows.pools.element));
   const brief = h("span", { class: "drawer-brief" });
   const element = h("div", { class: "drawer-fields" }, main,
     h("details", { class: "drawer-more" }, h("summary", null, "Limits and details", brief), limits, fixed));
@@ -62,6 +63,7 @@ export function fields(drawer) {
       rows.max_retries.update(of.max_retries);
       rows.check.update(of.check);
       rows.max_checks.update(of.max_checks);
+      rows.commit.update(of.commit);
       rows.skills.update((of.skills ?? []).join(", "));
       rows.pools.update((of.pools ?? []).join(", "));
       brief.textContent = shown.time_limit ? `up to ${duration(shown.time_limit.seconds)} a run` : "";
@@ -85,6 +87,7 @@ function facts(shown) {
   add("Mission", of.mission && h("a", { href: link(`/missions/${of.mission}`) }, of.mission));
   add("Project", of.project_id);
   add("Branch", of.branch_name && code(of.branch_name));
+  add("Merge", of.branch_note);
   add("Directory", of.workspace_path && code(of.workspace_path));
   add("Reviewer", of.reviewer);
   add("Approver", of.approver);

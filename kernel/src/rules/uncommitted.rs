@@ -1,0 +1,41 @@
+//! Work that a run hands over while changes of it are not committed.
+
+use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit};
+use crate::model::run::{Purpose, Run};
+use crate::model::verdict::{Blocking, Handoff, Verdict};
+
+/// True if a run hands its work over: by its verdict, or by a clean exit that completes the task.
+pub(crate) fn hands_over(run: &Run, ending: &Ending) -> bool {
+    let is_implied = || {
+        let is_clean = matches!(ending.cause, EndCause::Exited { code: 0 });
+        run.stop_reason.is_none() && is_clean && matches!(ending.result_policy, OnCleanExit::Complete { .. })
+    };
+    let hands_over = match &run.verdict {
+        Some(Verdict::Complete(_) | Verdict::RequestReview(_)) => true,
+        Some(
+            Verdict::Block(_)
+            | Verdict::Approve
+            | Verdict::RequestChanges { .. }
+            | Verdict::Archive { .. }
+            | Verdict::Move { .. },
+        ) => false,
+        None => is_implied(),
+    };
+    hands_over && run.purpose == Purpose::Work
+}
+
+/// Returns a run that is blocked by its uncommitted changes, with the handoff that is withheld; none for a run that
+/// hands nothing over, or has committed all that its task requires.
+pub(crate) fn withheld(run: &Run, ending: &Ending) -> Option<(Run, Handoff)> {
+    let reason = ending.uncommitted.clone().filter(|_| hands_over(run, ending))?;
+    let handoff = match (&run.verdict, &ending.result_policy) {
+        (Some(Verdict::Complete(handoff)), _) => handoff.clone(),
+        (Some(Verdict::RequestReview(request)), _) => request.handoff.clone(),
+        (None, OnCleanExit::Complete { summary }) => {
+            Handoff { summary: summary.clone(), ..Handoff::default() }
+        }
+        _ => Handoff::default(),
+    };
+    let blocking = Blocking { kind: BlockKind::NeedsInput, reason: Some(reason), ..Blocking::default() };
+    Some((Run { verdict: Some(Verdict::Block(blocking)), ..run.clone() }, handoff))
+}
