@@ -155,6 +155,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
         is_repository: false,
         branch: None,
         grants: Grants::default(),
+        notes: Vec::new(),
         environment: BTreeMap::new(),
     })
 }

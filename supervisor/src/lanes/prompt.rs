@@ -17,6 +17,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) skills: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
+    /// Sentences about the workspace.
+    pub(crate) notes: &'a [String],
     /// Time at which the run is ended, in epoch seconds.
     pub(crate) deadline: Option<i64>,
 }
@@ -69,9 +71,10 @@ Nobody is there to answer while you work. What you print is kept as a log. `supe
 
 Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
 be the network. Do not work around a refusal: block the task and name what was refused.{until}
-",
+{notes}",
         before = bare(context, terms),
         workspace = terms.workspace.display(),
+        notes = terms.notes.iter().map(|note| ["\n", note, "\n"].concat()).collect::<String>(),
     )
 }
 
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     fn terms(purpose: Purpose) -> Terms<'static> {
-        Terms { role: None, skills: "", purpose, workspace: Path::new("/w/t_1"), deadline: None }
+        Terms { role: None, skills: "", purpose, workspace: Path::new("/w/t_1"), notes: &[], deadline: None }
     }
 
     #[test]
@@ -130,6 +133,13 @@ mod tests {
 
         Work in /w/t_1, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may be the network. Do not work around a refusal: block the task and name what was refused. The run is ended at 2027-01-15 08:00 UTC.
         ");
+    }
+
+    #[test]
+    fn a_worker_reads_what_its_workspace_lacks() {
+        let notes = ["The file `a` is a pointer.".to_owned(), "More.".to_owned()];
+        let text = prompt("# Fix the parser", &Terms { notes: &notes, ..terms(Purpose::Work) }, None);
+        assert!(text.ends_with("refused.\n\nThe file `a` is a pointer.\n\nMore.\n"), "{text}");
     }
 
     #[test]

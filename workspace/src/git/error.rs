@@ -20,6 +20,21 @@ pub enum GitError {
     /// libgit2 could not open the repository.
     #[error("open the git repository at {path}")]
     Open { path: PathBuf, source: git2::Error },
+    /// The repository's settings include a file that may not be read.
+    #[error(
+        "the settings of the git repository at {path} include {file}, which is outside of the repository, and no run may read it"
+    )]
+    Included { path: PathBuf, file: PathBuf },
+    /// The repository has some of its objects in another one (gitrepository-layout(5), `objects/info/alternates`).
+    #[error(
+        "the git repository at {path} borrows objects from {from} (`git clone --shared` or `--reference`), where no run may read"
+    )]
+    Borrows {
+        path: PathBuf,
+        from: String,
+        /// The file that says so.
+        alternates: PathBuf,
+    },
     /// The repository's own files are somewhere else: it is a submodule, or its configuration names another place.
     #[error(
         "{path} is a submodule or a linked worktree: its `.git` leads to {git}, where a run's commits would be"
@@ -75,6 +90,16 @@ impl GitError {
                 "the worker must run as the owner of {}: run the supervisor as that user or as root",
                 path.display()
             )),
+            Self::Included { path, file, .. } => Some(format!(
+                "copy the settings of {file} into {git}/config, and remove the include there, or move the file into {git} and include it from there",
+                file = file.display(),
+                git = path.join(".git").display()
+            )),
+            Self::Borrows { path, alternates, .. } => Some(format!(
+                "copy them into it: `git -C {} repack -a -d && rm {}`",
+                path.display(),
+                alternates.display()
+            )),
             Self::Elsewhere { path, .. } => Some(format!(
                 "name the repository itself, or use a clone (git clone {0} /path/of/the/clone) or dir:{0}",
                 path.display()
@@ -120,6 +145,8 @@ impl GitError {
             Self::NoBaseBranch { .. } => Code::BaseBranchMissing,
             Self::PrefixTaken { .. } | Self::CheckedOutElsewhere { .. } => Code::BranchTaken,
             Self::Open { .. }
+            | Self::Included { .. }
+            | Self::Borrows { .. }
             | Self::Read { .. }
             | Self::CreateBranch { .. }
             | Self::DeleteBranch { .. }

@@ -26,7 +26,7 @@ impl Private<'_> {
     /// done again.
     pub(crate) fn publish(&self, source: &Source) -> Result<(), WorktreeError> {
         let Some(given) = self.given() else { return Ok(()) };
-        let taken = self.take_over(source, given);
+        let taken = source.shared(|| self.take_over(source, given));
         // What cannot be taken over now cannot be later either, and the next run begins from what is in the repository.
         self.discard()?;
         taken
@@ -37,6 +37,7 @@ impl Private<'_> {
             return Err(WorktreeError::Planted { found });
         }
         let copied = self.copy_objects(source)?;
+        self.keep_large()?;
         self.detach_from_foreign_branch(source)?;
         let kept = self.keep(source, &copied);
         let moved = match self.tip().filter(|tip| *tip != given) {

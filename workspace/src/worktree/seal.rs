@@ -53,7 +53,7 @@ impl Worktree {
             metadata: links.metadata.clone(),
             source: Box::new(source),
         })?;
-        self.tie(&links)?;
+        source.shared(|| self.tie(&links))?;
         let published = self.private(&links).publish(&source);
         // Whatever became of the commits.
         set_aside.extend(self.forget_missing(&source, &links)?);

@@ -62,8 +62,9 @@ pub(in crate::daemon) fn prepare(host: &Host, order: &Order) -> Result<Launch, L
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
     let (role, skills) = (order.role_prompt.as_deref(), order.lane.skill_text(&order.skills));
+    let (purpose, workspace_path) = (order.run.purpose, &prepared.path);
     let terms =
-        Terms { role, skills: &skills, purpose: order.run.purpose, workspace: &prepared.path, deadline };
+        Terms { role, skills: &skills, purpose, workspace: workspace_path, notes: &prepared.notes, deadline };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
     let kept = kept(host, order, identity, &prepared.path)?;
     let resume =
