@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::harness::{Fleet, Repository, User};
+use crate::harness::{Fleet, Repository, User, skip};
 
 /// The loose object of the commit at HEAD.
 fn commit_object(repository: &Repository) -> PathBuf {
@@ -87,13 +87,15 @@ fn git_reads_nothing_outside_of_its_repository_that_a_worker_names_and_waits_for
         };
         std::fs::write(&outside, "[core]\n\tbare = true\n").unwrap();
         let (file, _) = plant("file");
-        let refused = fleet.cli(["create", "later", "--workspace", &file.workspace()]);
-        assert!(!refused.stderr.contains("is bare"), "{}", refused.stderr);
+        let refused = fleet.cli(["create", "later", "--workspace", &file.workspace()]).refused(4, "include");
+        let told = &refused.stderr;
+        assert!(told.contains(&outside.display().to_string()) && told.contains("hint"), "{told}");
+        assert!(!told.contains("is bare") && !told.contains("locked"), "{told}");
 
         std::fs::remove_file(&outside).unwrap();
         let (fifo, stuck) = plant("fifo");
         fifo.plant_fifo(&outside);
-        fleet.cli(["create", "later", "--workspace", &fifo.workspace()]).refused(4, "");
+        fleet.cli(["create", "later", "--workspace", &fifo.workspace()]).refused(4, "include");
         fleet.cli(["promote", &stuck]).ok();
         let neighbour = fleet.create("neighbour", "true", &[]);
         fleet.wait_for(&neighbour, "done");
@@ -191,6 +193,85 @@ fn a_branch_that_is_not_there_asks_a_person_at_once() {
 
     assert_eq!(shown["runs"].as_array().unwrap().len(), 1, "{shown:#}");
     assert!(shown["runs"][0]["error"].as_str().unwrap().contains("has no branch nosuch"), "{shown:#}");
+}
+
+#[test]
+fn settings_that_no_run_can_follow_keep_no_worker_from_committing() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        repository.git(&["init", "-q", "--shared=group"]);
+        for (key, value) in
+            [("commit.gpgSign", "true"), ("gpg.format", "ssh"), ("user.signingKey", "/no/id.pub")]
+        {
+            repository.git(&["config", key, value]);
+        }
+        let script =
+            "echo 2 >> file; git -c user.name=w -c user.email=w@h commit -qam work && git log -1 --format=%s";
+        for workspace in [repository.workspace(), format!("dir:{}", repository.path().display())] {
+            let id = fleet.create("commits", script, &["--workspace", &workspace]);
+            let shown = fleet.wait_for(&id, "done");
+            assert_eq!(shown["latest_summary"], "work", "{workspace}: {shown:#}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_has_the_files_of_its_repository_that_the_settings_name() {
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        repository.write(".gitconfig", "[alias]\n\tst = status --short\n[rerere]\n\tenabled = true\n");
+        repository.write(".git/ignored", "*.tmp\n");
+        repository.git(&["config", "include.path", "../.gitconfig"]);
+        let ignored = repository.path().join(".git/ignored").display().to_string();
+        repository.git(&["config", "core.excludesFile", &ignored]);
+        repository.git(&["config", "branch.autoSetupMerge", "always"]);
+        let script = "touch a.tmp b; git st && git switch -qc task/other HEAD && git add b && git commit -qm b && echo committed";
+
+        let id = fleet.create("named", script, &["--workspace", &repository.workspace()]);
+
+        let shown = fleet.wait_for(&id, "done");
+        assert_eq!(shown["latest_summary"], "?? b\ncommitted", "{shown:#}");
+    }
+}
+
+#[test]
+fn large_files_are_pointers_in_a_worktree_and_new_ones_are_stored_when_it_is_taken_over() {
+    if !std::path::Path::new("/usr/bin/git-lfs").exists() {
+        return skip("objects of Git LFS: git-lfs is not installed");
+    }
+    for user in User::all() {
+        let fleet = Fleet::boot_as(user);
+        let repository = Repository::new(&fleet, "repository");
+        repository.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+        repository.git(&["lfs", "install", "--local", "--skip-repo"]);
+        repository.write("old.bin", "old content\n");
+        repository.git(&["add", "."]);
+        repository.git(&["commit", "-q", "-m", "large"]);
+        for is_set_by_its_user in [false, true] {
+            if is_set_by_its_user {
+                repository.git(&["lfs", "uninstall", "--local", "--skip-repo"]);
+            }
+            let script = "head -c 7 old.bin > before; echo 2 >> file; echo new $$ > new.bin; git add -A && git commit -qm work && \
+                          git lfs checkout && cat old.bin && git status --short && git show HEAD:new.bin | head -c 7";
+            let id = fleet.create("large", script, &["--workspace", &repository.workspace()]);
+
+            let shown = fleet.wait_for(&id, "done");
+
+            let told = shown["latest_summary"].as_str().unwrap();
+            assert!(told.ends_with("old content\nversion"), "{shown:#}");
+            assert!(shown["comments"].to_string().contains("`old.bin` is a pointer of Git LFS"), "{shown:#}");
+            let branch = format!("task/{id}");
+            assert_eq!(repository.git(&["show", &format!("{branch}:before")]), "version");
+            let pointer = repository.git(&["show", &format!("{branch}:new.bin")]);
+            let digest =
+                pointer.split("sha256:").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+            let object = format!(".git/lfs/objects/{}/{}/{digest}", &digest[..2], &digest[2..4]);
+            let stored = std::fs::read_to_string(repository.path().join(object)).unwrap();
+            assert!(stored.starts_with("new "), "{stored}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The `dir` workspace: a directory that is there, or is made where its user may, used as it is and never removed.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, mkdirat};
@@ -9,6 +8,7 @@ use rustix::process::Uid;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
+use crate::git::overrides;
 use crate::open::{self, OpenError};
 use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
 
@@ -72,8 +72,8 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
         is_repository: path.join(".git").symlink_metadata().is_ok(),
         branch: None,
         grants: Grants::default(),
-        empty_submodules: Vec::new(),
-        environment: BTreeMap::new(),
+        notes: Vec::new(),
+        environment: overrides(Kind::Directory, &[]),
     })
 }
 

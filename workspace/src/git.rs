@@ -2,23 +2,58 @@
 
 mod configuration;
 mod error;
+mod includes;
 mod layout;
+mod overrides;
+mod sharing;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use git2::{BranchType, Commit, ErrorCode, Oid, Repository};
+use git2::{BranchType, Commit, ConfigLevel, ErrorCode, Oid, Repository};
 
 pub use self::configuration::own_configuration;
 pub use self::error::GitError;
 pub use self::layout::Layout;
+pub(crate) use self::overrides::overrides;
+use self::sharing::Sharing;
 use crate::base::Base;
 use crate::{links, open};
 
 /// Keeps `refs/heads/task` from being empty: `git gc` removes an empty one, and a grant follows the directory, not its name.
 /// Git and libgit2 pass over names that end in `.lock` when they list branches.
 const PLACEHOLDER: &str = "keeps-this-directory.lock";
+
+/// Names in a `.git` that a worker has of its own, or sees anyway.
+const OWN: [&str; 14] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "description",
+    "hooks",
+    "index",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "objects",
+    "refs",
+    "supervisor",
+    "worktrees",
+];
+
+/// Settings with a file or a directory that git reads in each worktree.
+const FILES: [&str; 8] = [
+    "blame.ignoreRevsFile",
+    "commit.template",
+    "core.attributesFile",
+    "core.excludesFile",
+    "core.hooksPath",
+    "diff.orderFile",
+    "gpg.ssh.allowedSignersFile",
+    "mailmap.file",
+];
 
 /// Returns the repository around a path by the directory that holds its `.git`; from a linked worktree, the one it is linked
 /// to. None if there is none, or only a bare one. Nothing of the repository is read, so its owner does not matter.
@@ -32,7 +67,7 @@ pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
 /// Refuses what cannot have worktrees of tasks: no repository, a bare one, one whose own files are somewhere else, such as a
 /// submodule, and one of another user.
 pub(crate) fn usable(path: &Path) -> Result<(), GitError> {
-    Source::open(path).map(drop)
+    Source::open(path)?.refuse_borrowing()
 }
 
 /// An open repository that has a working tree.
@@ -61,7 +96,12 @@ impl Source {
         let git = Repository::open(path).map_err(|source| match source.code() {
             ErrorCode::NotFound => GitError::NotARepository { path: root.clone() },
             ErrorCode::Owner => GitError::ForeignOwner { path: root.clone(), source },
-            _ => GitError::Open { path: root.clone(), source },
+            _ => match includes::included(&file.join("config")) {
+                Err(named) if named != file.join("config") => {
+                    GitError::Included { path: root.clone(), file: named }
+                }
+                Err(_) | Ok(_) => GitError::Open { path: root.clone(), source },
+            },
         })?;
         if git.is_bare() {
             return Err(GitError::Bare { path: root });
@@ -71,8 +111,59 @@ impl Source {
         Ok(Self { git, root, common })
     }
 
+    /// Returns the files and directories of the repository that its settings name, beside what git keeps in its `.git`.
+    pub(crate) fn named_files(&self) -> Vec<PathBuf> {
+        let settings = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        let values = settings
+            .iter()
+            .flat_map(|own| FILES.iter().filter_map(|name| own.get_string(name).ok()))
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        let included = includes::included(&self.common.join("config")).unwrap_or_default();
+        let mut named: Vec<PathBuf> = included
+            .into_iter()
+            .chain(values)
+            .filter_map(|path| fs::canonicalize(path).ok())
+            .filter(|path| (path.is_file() || path.is_dir()) && self.is_shown_alone(path))
+            .collect();
+        named.sort();
+        named.dedup();
+        named
+    }
+
+    /// Tells if a path can be shown to a worker by itself: it lies in the repository, and holds nothing that a worktree has of its own.
+    fn is_shown_alone(&self, path: &Path) -> bool {
+        let is_kept_by_git = |inside: &Path| {
+            let top = inside.components().next().map(|top| top.as_os_str().to_owned());
+            top.is_none_or(|top| OWN.iter().any(|own| top == *own))
+        };
+        match (path.strip_prefix(&self.common), path.strip_prefix(&self.root)) {
+            (Ok(inside), _) => !is_kept_by_git(inside),
+            (Err(_), Ok(inside)) => !inside.starts_with(".worktrees") && !self.common.starts_with(path),
+            (Err(_), Err(_)) => false,
+        }
+    }
+
+    /// Refuses a repository that has not all its objects itself: they would have to be granted to the run as well.
+    pub(crate) fn refuse_borrowing(&self) -> Result<(), GitError> {
+        let alternates = self.common.join("objects/info/alternates");
+        let text = links::read_whole(&alternates).unwrap_or_default();
+        match text.lines().find(|line| !line.is_empty() && !line.starts_with('#')) {
+            Some(from) => {
+                Err(GitError::Borrows { path: self.root.clone(), from: from.to_owned(), alternates })
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn git(&self) -> &Repository {
         &self.git
+    }
+
+    /// Writes into the repository, with the modes that its settings ask for.
+    pub(crate) fn shared<T>(&self, write: impl FnOnce() -> T) -> T {
+        let _sharing = self.git.config().ok().and_then(|settings| Sharing::begin(&settings));
+        write()
     }
 
     fn read(&self, what: &'static str) -> impl FnOnce(git2::Error) -> GitError + use<> {

@@ -25,9 +25,9 @@ pub struct Prepared {
     pub branch: Option<Branch>,
     /// What a worker needs beside `path` itself, which it always has in full.
     pub grants: Grants,
-    /// Submodules whose directories are empty in it, from its top on; the first of them where there are many.
+    /// Sentences about the workspace that a worker and people have to know.
     #[serde(default)]
-    pub empty_submodules: Vec<PathBuf>,
+    pub notes: Vec<String>,
     /// Variables that the worker's environment gets.
     pub environment: BTreeMap<String, String>,
 }

@@ -155,7 +155,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
         is_repository: false,
         branch: None,
         grants: Grants::default(),
-        empty_submodules: Vec::new(),
+        notes: Vec::new(),
         environment: BTreeMap::new(),
     })
 }

@@ -3,12 +3,16 @@
 mod aside;
 mod conversion;
 mod error;
+mod filters;
 mod kept;
+mod large;
 mod metadata;
 mod note;
 mod private;
 mod publish;
 mod seal;
+#[cfg(test)]
+mod settings_tests;
 #[cfg(test)]
 mod tests;
 
@@ -23,13 +27,14 @@ use git2::{ErrorClass, Repository};
 use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
+use self::filters::Filtered;
 pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
 use crate::author::Author;
 use crate::base::Base;
-use crate::git::Source;
+use crate::git::{Source, overrides};
 use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
@@ -83,8 +88,9 @@ impl Worktree {
     /// objects. Object stores that the repository borrows from (`objects/info/alternates`) are not granted.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
+        source.refuse_borrowing()?;
         let directory = self.provide_directory(&source)?;
-        source.provide_directories(PREFIX)?;
+        source.shared(|| source.provide_directories(PREFIX))?;
         let start = source.start(base)?;
         let branch = self.branch();
         let links = self.links(&source, &directory);
@@ -101,8 +107,8 @@ impl Worktree {
         } else {
             let made = self.clear(&mut note, &source, &links)?;
             source.refuse_checked_out(&branch)?;
-            source.ensure_branch(&branch, &start)?;
-            self.check_out(&links)?;
+            source.shared(|| source.ensure_branch(&branch, &start))?;
+            self.check_out(&source, &links)?;
             made
         };
         let prepared = self.describe(&source, &links, made, &start, author)?;
@@ -120,12 +126,12 @@ impl Worktree {
         let branch = self.branch();
         let mut made = Made::Reused;
         if source.tip(&branch)?.is_none() {
-            source.ensure_branch(&branch, start)?;
+            source.shared(|| source.ensure_branch(&branch, start))?;
             made = Made::Repaired;
         }
         if !links.are_good(&branch) {
             self.refuse_taken(links)?;
-            self.link(links)?;
+            source.shared(|| self.link(links))?;
             made = Made::Repaired;
         }
         let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
@@ -165,17 +171,18 @@ impl Worktree {
     }
 
     /// Makes the directory, ties it to the repository and fills it with the branch's files.
-    fn check_out(&self, links: &Links) -> Result<(), WorktreeError> {
+    fn check_out(&self, source: &Source, links: &Links) -> Result<(), WorktreeError> {
         fs::create_dir(&links.tree)
             .map_err(|source| WorktreeError::MakeTree { path: links.tree.clone(), source })?;
-        self.link(links)?;
+        source.shared(|| self.link(links))?;
         let open = Repository::open(&links.tree)
             .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
         let checked_out = || -> Result<(), git2::Error> {
             let mut options = CheckoutBuilder::new();
             // For each file git would look for its attributes in every directory above it, through every link.
             options.force().disable_filters(!conversion::is_possible(&open)?);
-            open.checkout_head(Some(&mut options))
+            open.checkout_head(Some(&mut options))?;
+            Filtered::find(&open)?.age(&open)
         };
         checked_out().map_err(|source| match source.class() {
             ErrorClass::Odb => WorktreeError::MissingFiles {
@@ -201,9 +208,10 @@ impl Worktree {
             .find_worktree(self.id.as_str())
             .and_then(|worktree| worktree.validate())
             .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
+        let filtered = Repository::open(&links.tree).and_then(|git| Filtered::find(&git)).unwrap_or_default();
         let tip = source.ensure_branch(&self.branch(), start)?;
         let private = self.private(links);
-        private.provide(source, tip)?;
+        private.provide(source, tip, filtered.has_lfs())?;
         let fork = source.fork_point(tip, start.id())?;
         Ok(Prepared {
             path: links.tree.clone(),
@@ -218,8 +226,8 @@ impl Worktree {
                 head_commit: tip.to_string(),
             }),
             grants: private.grants(source),
-            empty_submodules: empty_submodules(links),
-            environment: environment(author),
+            notes: filtered.notes().into_iter().chain(about_submodules(&empty_submodules(links))).collect(),
+            environment: environment(author, &filtered, source),
         })
     }
 
@@ -300,18 +308,25 @@ fn empty_submodules(links: &Links) -> Vec<PathBuf> {
     paths.filter(|path| !holds_something(&links.tree.join(path)).unwrap_or(true)).take(NAMED).collect()
 }
 
-/// Returns what a worker's git needs to know, without writing any configuration.
-fn environment(author: Option<&Author>) -> BTreeMap<String, String> {
-    // The worker may not collect garbage in a shared repository, so git need not try.
-    let quiet = [
-        ("GIT_CONFIG_COUNT", "2"),
-        ("GIT_CONFIG_KEY_0", "gc.auto"),
-        ("GIT_CONFIG_VALUE_0", "0"),
-        ("GIT_CONFIG_KEY_1", "maintenance.auto"),
-        ("GIT_CONFIG_VALUE_1", "false"),
-    ];
-    let mut variables: BTreeMap<String, String> =
-        quiet.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+/// Returns the sentence that names submodules without files.
+fn about_submodules(empty: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> =
+        empty.iter().map(|path| format!("`{}`", plain(&path.display().to_string()))).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Empty here, because they are submodules: {}. `git submodule update --init` fetches them where the network allows it.",
+            names.join(", ")
+        )
+    })
+}
+
+/// Returns the variables of a worker's git. No configuration is written.
+fn environment(author: Option<&Author>, filtered: &Filtered, source: &Source) -> BTreeMap<String, String> {
+    let mut variables = overrides(Kind::Worktree, &filtered.settings(source.git()));
+    if filtered.has_lfs() {
+        // git would fail where the content of a pointer is not here.
+        variables.insert("GIT_LFS_SKIP_SMUDGE".to_owned(), "1".to_owned());
+    }
     if let Some(author) = author {
         for role in ["AUTHOR", "COMMITTER"] {
             variables.insert(format!("GIT_{role}_NAME"), author.name.clone());

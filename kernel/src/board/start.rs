@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Board, Record, SYSTEM};
+use crate::model::actor::Actor;
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
 use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::note::Comment;
 use crate::model::run::{Purpose, Run};
 use crate::model::spent::Spent;
 use crate::model::state::{Change, State};
@@ -127,6 +129,18 @@ impl Board<'_> {
         };
         // A branch that the task names is the start of the worktree, for each run.
         self.tx.set_task_place(&task, &place.path, place.branch.as_deref())
+    }
+
+    /// Leaves sentences about the workspace of an open run as a comment on its task, once.
+    pub fn note_workspace(&mut self, run: RunId, notes: &[String]) -> Result<(), Error> {
+        let task = self.open_run(run)?.task_id;
+        let text = notes.join("\n\n");
+        let system = Actor::system();
+        let is_known = |comment: &Comment| comment.author == system.name && comment.body == text;
+        if text.is_empty() || self.tx.comments_of(&task)?.iter().any(is_known) {
+            return Ok(());
+        }
+        self.add_comment(&task, &text, None, &system).map(drop)
     }
 
     /// Records that an open run's command started, with the sandbox that was really enforced. Returns true for the first

@@ -473,6 +473,24 @@ fn each_place_where_tasks_work_is_listed_once_until_they_are_archived() {
 }
 
 #[test]
+fn sentences_about_a_workspace_are_one_comment_however_many_runs_have_them() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let note = |run| {
+        let notes = ["a is a pointer.".to_owned(), "b is another.".to_owned()];
+        bench.call(move |board| board.note_workspace(run, &notes)).unwrap();
+    };
+    let first = bench.start(&id);
+    note(first);
+    bench.finish(first, EndCause::ShimKilled);
+    assert!(bench.call(move |board| board.note_workspace(first, &["c".to_owned()])).is_err(), "it has ended");
+    note(bench.start(&id));
+    let comments = bench.call(move |board| board.tx.comments_of(&id)).unwrap();
+    let bodies: Vec<&str> = comments.iter().map(|comment| comment.body.as_str()).collect();
+    assert_eq!(bodies, ["a is a pointer.\n\nb is another."]);
+}
+
+#[test]
 fn a_branch_that_was_named_outlives_the_first_run() {
     let bench = Bench::new();
     let named = bench.create(NewTask { branch: Some("release".to_owned()), ..titled("named") }).id;

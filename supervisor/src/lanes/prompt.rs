@@ -1,7 +1,7 @@
 //! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes
 //! use this text.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kernel::{CommitMode, Purpose};
 
@@ -17,8 +17,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) skills: &'a str,
     pub(crate) purpose: Purpose,
     pub(crate) workspace: &'a Path,
-    /// Submodules whose directories are empty in the workspace.
-    pub(crate) empty_submodules: &'a [PathBuf],
+    /// Sentences about the workspace.
+    pub(crate) notes: &'a [String],
     /// Time at which the run is ended, in epoch seconds.
     pub(crate) deadline: Option<i64>,
     /// Branch of a run in a worktree.
@@ -104,7 +104,6 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
         Some(at) => format!(" The run is ended at {}.", at.strftime("%Y-%m-%d %H:%M UTC")),
         None => String::new(),
     };
-    let submodules = about_submodules(terms.empty_submodules);
     let gap = gap(context);
     let commits = commits(terms).map(|text| format!("{text}\n")).unwrap_or_default();
     format!(
@@ -116,22 +115,11 @@ pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> S
 `supervisor context` prints your task again, `supervisor --help` has the rest.
 
 Work in {workspace}, the current directory. You may write there and in `$TMPDIR`; most else is read-only or out of reach, and so may \
-be the network. Do not work around a refusal: block the task and name what was refused.{until}{submodules}
-",
+be the network. Do not work around a refusal: block the task and name what was refused.{until}
+{notes}",
         before = bare(context, terms),
         workspace = terms.workspace.display(),
-    )
-}
-
-/// Returns the text that names submodules without files.
-fn about_submodules(empty: &[PathBuf]) -> String {
-    if empty.is_empty() {
-        return String::new();
-    }
-    let names: Vec<String> = empty.iter().map(|path| format!("`{}`", path.display())).collect();
-    format!(
-        " Empty here, because they are submodules: {}. `git submodule update --init` fetches them where the network is allowed.",
-        names.join(", ")
+        notes = terms.notes.iter().map(|note| ["\n", note, "\n"].concat()).collect::<String>(),
     )
 }
 
@@ -173,7 +161,7 @@ mod tests {
             skills: "",
             purpose,
             workspace: Path::new("/w/t_1"),
-            empty_submodules: &[],
+            notes: &[],
             deadline: None,
             branch: None,
         }
@@ -201,11 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_reads_which_submodules_are_empty() {
-        let empty = [PathBuf::from("libs/a"), PathBuf::from("libs/b")];
-        let terms = Terms { empty_submodules: &empty, ..terms(Purpose::Work) };
-        let text = prompt("# Fix the parser", &terms, None);
-        assert!(text.contains("Empty here, because they are submodules: `libs/a`, `libs/b`."), "{text}");
+    fn a_worker_reads_what_its_workspace_lacks() {
+        let notes = ["The file `a` is a pointer.".to_owned(), "More.".to_owned()];
+        let text = prompt("# Fix the parser", &Terms { notes: &notes, ..terms(Purpose::Work) }, None);
+        assert!(text.ends_with("refused.\n\nThe file `a` is a pointer.\n\nMore.\n"), "{text}");
     }
 
     #[test]

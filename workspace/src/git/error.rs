@@ -29,6 +29,21 @@ pub enum GitError {
         git: PathBuf,
         layout: Layout,
     },
+    /// The repository's settings include a file that may not be read.
+    #[error(
+        "the settings of the git repository at {path} include {file}, which is outside of the repository, and no run may read it"
+    )]
+    Included { path: PathBuf, file: PathBuf },
+    /// The repository has some of its objects in another one (gitrepository-layout(5), `objects/info/alternates`).
+    #[error(
+        "the git repository at {path} borrows objects from {from} (`git clone --shared` or `--reference`), where no run may read"
+    )]
+    Borrows {
+        path: PathBuf,
+        from: String,
+        /// The file that says so.
+        alternates: PathBuf,
+    },
     /// The repository has no working tree.
     #[error("the git repository at {path} is bare")]
     Bare { path: PathBuf },
@@ -80,6 +95,16 @@ impl GitError {
                 path.display()
             )),
             Self::Elsewhere { path, git, layout } => Some(layout.hint(path, git)),
+            Self::Included { path, file, .. } => Some(format!(
+                "copy the settings of {file} into {git}/config, and remove the include there, or move the file into {git} and include it from there",
+                file = file.display(),
+                git = path.join(".git").display()
+            )),
+            Self::Borrows { path, alternates, .. } => Some(format!(
+                "copy them into it: `git -C {} repack -a -d && rm {}`",
+                path.display(),
+                alternates.display()
+            )),
             Self::Bare { path } => Some(format!(
                 "name a repository with a working tree, such as a clone: `git clone {}`",
                 path.display()
@@ -121,6 +146,8 @@ impl GitError {
             Self::NoBaseBranch { .. } => Code::BaseBranchMissing,
             Self::PrefixTaken { .. } | Self::CheckedOutElsewhere { .. } => Code::BranchTaken,
             Self::Open { .. }
+            | Self::Included { .. }
+            | Self::Borrows { .. }
             | Self::Read { .. }
             | Self::CreateBranch { .. }
             | Self::DeleteBranch { .. }

@@ -16,11 +16,17 @@ use crate::name::Name;
 use crate::prepared::{Grants, Shown};
 use crate::tree::remove_tree;
 
+/// Directory of git-lfs in a `.git`.
+pub(super) const STORE: &str = "lfs";
 /// The directory in `.git` that holds the private parts of all worktrees. Git knows no such name.
 const HOME: &str = "supervisor";
 /// What of a `.git` a worker reads as it is, where it is there: settings, hooks, and what they name.
-const SHOWN: [&str; 9] =
-    ["HEAD", "config", "config.worktree", "description", "hooks", "info", "lfs", "modules", "shallow"];
+const SHOWN: [&str; 8] =
+    ["HEAD", "config", "config.worktree", "description", "hooks", "info", "modules", "shallow"];
+
+/// Settings of the main worktree that hold for its own files.
+const OF_MAIN: [&str; 5] =
+    ["core.bare", "core.worktree", "core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse"];
 
 /// The private part of one worktree.
 #[derive(Debug)]
@@ -61,7 +67,8 @@ impl Private<'_> {
     }
 
     /// Makes the private part anew, for a branch that points at `tip`.
-    pub(crate) fn provide(&self, source: &Source, tip: Oid) -> Result<(), WorktreeError> {
+    /// With `keeps_large`, git-lfs has a store in it.
+    pub(crate) fn provide(&self, source: &Source, tip: Oid, keeps_large: bool) -> Result<(), WorktreeError> {
         self.discard()?;
         let dir = self.dir();
         let made = || -> std::io::Result<()> {
@@ -71,12 +78,18 @@ impl Private<'_> {
             for name in ["refs/heads", "logs/refs/heads"] {
                 fs::create_dir_all(dir.join(name).join(PREFIX))?;
             }
-            // From the `objects` of the `.git` that the worker sees.
-            fs::write(dir.join("objects/info/alternates"), format!("../{HOME}/shared\n"))?;
+            if keeps_large || has_store(source) {
+                fs::create_dir_all(dir.join(STORE).join("objects"))?;
+                fs::create_dir_all(self.links.common.join(STORE))?;
+            }
+            // Absolute: git-lfs looks for its objects beside, and not from the `objects` of the `.git` that the worker sees.
+            let shared = self.home().join("shared");
+            fs::write(dir.join("objects/info/alternates"), format!("{}\n", shared.display()))?;
             fs::write(self.heads().join(self.id.as_str()), format!("{tip}\n"))?;
             let settings = self.links.metadata.join("config.worktree");
             if settings.symlink_metadata().is_err() {
                 fs::write(&settings, "")?;
+                self.take_settings(source, &settings);
             }
             fs::write(dir.join("config.worktree"), links::read_bytes(&settings).unwrap_or_default())
         };
@@ -87,6 +100,32 @@ impl Private<'_> {
         fs::write(self.packed(), &packed).map_err(failed)?;
         self.provide_kept(source)?;
         fs::write(dir.join("given"), format!("{tip}\n")).map_err(failed)
+    }
+
+    /// Gives a new worktree the settings that the main one has alone, as `git worktree add` does. What they say about the files of
+    /// the main one is left out: the worktree has all files.
+    fn take_settings(&self, source: &Source, settings: &Path) {
+        let is_used = source.git().config().and_then(|all| all.get_bool("extensions.worktreeConfig"));
+        let text = links::read_whole(&self.links.common.join("config.worktree")).unwrap_or_default();
+        if !is_used.unwrap_or_default() || text.is_empty() {
+            return;
+        }
+        let taken = || -> Result<(), git2::Error> {
+            let failed = |error: std::io::Error| git2::Error::from_str(&error.to_string());
+            fs::write(settings, &text).map_err(failed)?;
+            let mut own = git2::Config::open(settings)?;
+            for name in OF_MAIN {
+                match own.remove(name) {
+                    Err(error) if error.code() != git2::ErrorCode::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            Ok(())
+        };
+        // What cannot be read whole is not taken over in parts.
+        if taken().is_err() {
+            drop(fs::write(settings, ""));
+        }
     }
 
     /// Removes the private part. What the worker wrote in it is taken over before.
@@ -119,6 +158,12 @@ impl Private<'_> {
         let mut shown = vec![Shown::Fresh { at: common.clone() }];
         let plain = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_dir());
         shown.extend(SHOWN.iter().map(|name| common.join(name)).filter(|path| plain(path)).map(itself));
+        let mut write = vec![
+            self.links.metadata.clone(),
+            common.join("objects"),
+            source.heads(PREFIX),
+            source.logs(PREFIX),
+        ];
         let heads = Path::new("refs/heads").join(PREFIX);
         let logs = Path::new("logs").join(&heads);
         shown.extend([
@@ -143,20 +188,25 @@ impl Private<'_> {
             let modules = self.links.metadata.join("modules");
             shown.push(lend(modules.clone(), modules));
         }
+        let large = dir.join(STORE);
+        if large.is_dir() {
+            shown.push(show(common.join(HOME).join(STORE), common.join(STORE)));
+            shown.push(lend(common.join(STORE), large));
+            write.push(common.join(STORE));
+        }
+        let named = source.named_files();
+        shown.extend(named.iter().cloned().map(itself));
         // What ties the worktree to the repository, and names programs that git starts.
         for name in ["commondir", "gitdir", "config.worktree"] {
             shown.push(itself(self.links.metadata.join(name)));
         }
         shown.push(itself(self.links.tree.join(".git")));
-        Grants {
-            shown,
-            read: vec![common.clone()],
-            write: vec![
-                self.links.metadata.clone(),
-                common.join("objects"),
-                source.heads(PREFIX),
-                source.logs(PREFIX),
-            ],
-        }
+        Grants { shown, read: std::iter::once(common.clone()).chain(named).collect(), write }
     }
+}
+
+/// Tells if a repository keeps objects of Git LFS, or will.
+fn has_store(source: &Source) -> bool {
+    source.common.join(STORE).is_dir()
+        || source.git().config().is_ok_and(|all| all.get_entry("filter.lfs.clean").is_ok())
 }

@@ -29,19 +29,28 @@ impl Private<'_> {
     /// Returns the files of the worktree's metadata that were removed, because they name objects that are not there.
     pub(crate) fn publish(&self, source: &Source) -> Result<Vec<PathBuf>, WorktreeError> {
         let Some(given) = self.given() else { return Ok(Vec::new()) };
-        // Each step names only what the steps before it have put into the repository.
+        let (taken, gone) = source.shared(|| self.take_over(source, given))?;
+        // What of the rest cannot be taken over now cannot be later either: the next run begins from what is in the repository.
+        self.discard()?;
+        taken.map(|()| gone)
+    }
+
+    /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
+    /// put into the repository. Returns the result for the references, and the removed files of the metadata.
+    fn take_over(
+        &self,
+        source: &Source,
+        given: Oid,
+    ) -> Result<(Result<(), WorktreeError>, Vec<PathBuf>), WorktreeError> {
         let (taken, gone) = match self.take_objects(source) {
             Ok(copied) => (self.take_references(source, given, &copied), self.take_metadata(source)),
             // A later try may find the space.
             Err(error @ WorktreeError::Store { .. }) => return Err(error),
-            // Without its objects, the metadata of the run names what is not there.
+            // Without its objects, the metadata of the run names missing ones.
             Err(error) => (Err(error), forget_missing(source, self.links, &self.branch)),
         };
         // The commits of a detached HEAD are named by the metadata alone.
-        let gone = gone?;
-        // What of the rest cannot be taken over now cannot be later either: the next run begins from what is in the repository.
-        self.discard()?;
-        taken.map(|()| gone)
+        Ok((taken, gone?))
     }
 
     pub(super) fn take_objects(&self, source: &Source) -> Result<HashSet<Oid>, WorktreeError> {
@@ -58,6 +67,7 @@ impl Private<'_> {
         given: Oid,
         copied: &HashSet<Oid>,
     ) -> Result<(), WorktreeError> {
+        self.keep_large()?;
         self.detach_from_foreign_branch(source)?;
         let kept = self.keep(source, copied);
         let moved = match self.tip().filter(|tip| *tip != given) {

@@ -16,7 +16,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let fixture = Fixture::new();
+        Self::of(Fixture::new())
+    }
+
+    fn of(fixture: Fixture) -> Self {
         let worktree = fixture.worktree("t_1");
         let path = worktree.prepare(&Base::Head, None).unwrap().path;
         let own = fixture.root.join(".git/supervisor/t_1");
@@ -79,6 +82,46 @@ fn objects_and_branch_are_taken_over_and_nothing_private_is_left() {
     bench.fixture.git(&["fsck", "--full"]);
     assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "");
     bench.worktree.seal().unwrap();
+}
+
+#[test]
+fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
+    let fixture = Fixture::new();
+    fixture.git(&["config", "core.sharedRepository", "group"]);
+    let bench = Bench::of(fixture);
+    let commit = bench.commit();
+    bench.worktree.seal().unwrap();
+    let mode = |path: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let meta = fs_err::metadata(bench.fixture.root.join(".git").join(path)).unwrap();
+        format!("{:o}", meta.permissions().mode() & 0o777)
+    };
+    let object = format!("objects/{}", &commit[..2]);
+    for path in [object.as_str(), "refs/heads/task", "logs/refs/heads/task", "worktrees", "worktrees/t_1"] {
+        assert_eq!(mode(path), "775", "{path}");
+    }
+    assert_eq!(mode("refs/heads/task/t_1"), "664");
+    assert_eq!(mode("../.worktrees/t_1/README"), "644");
+}
+
+#[test]
+fn objects_of_git_lfs_are_taken_over_if_they_are_what_their_names_say() {
+    let fixture = Fixture::new();
+    fixture.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
+    let bench = Bench::of(fixture);
+    let name = hex::encode(<sha2::Sha256 as sha2::Digest>::digest("large"));
+    let place = |name: &str| format!("lfs/objects/{}/{}/{name}", &name[..2], &name[2..4]);
+    let other = name.chars().rev().collect::<String>();
+    for (path, text) in [(place(&name), "large"), (place(&other), "forged"), ("lfs/tmp/1".to_owned(), "half")]
+    {
+        let path = bench.own.join(path);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, text).unwrap();
+    }
+    bench.worktree.seal().unwrap();
+    let shared = bench.fixture.root.join(".git");
+    assert_eq!(fs_err::read_to_string(shared.join(place(&name))).unwrap(), "large");
+    assert!(!shared.join(place(&other)).exists() && !shared.join("lfs/tmp/1").exists());
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Worktree {
             metadata: links.metadata.clone(),
             source: Box::new(source),
         })?;
-        self.tie(&links)?;
+        source.shared(|| self.tie(&links))?;
         let private = self.private(&links);
         let tip = private.left().map(|tip| tip.to_string());
         set_aside.extend(match private.given() {

@@ -215,6 +215,21 @@ fn what_is_no_usable_repository_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_repository_that_borrows_objects_is_refused_until_it_has_them_itself() {
+    let fixture = Fixture::new();
+    fixture.git(&["clone", "-q", "--shared", ".", "borrower"]);
+    let at = fixture.root.join("borrower");
+    let worktree = Worktree::new(&at, Name::new("t_1").unwrap());
+    assert!(matches!(crate::git::usable(&at), Err(GitError::Borrows { .. })));
+    let error = worktree.prepare(&Base::Head, None).unwrap_err();
+    assert!(error.to_string().contains("borrows objects from"), "{error}");
+    let hint = error.hint().unwrap();
+    let command = hint.split('`').nth(1).unwrap();
+    assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success(), "{hint}");
+    prepare(&worktree);
+}
+
+#[test]
 fn branches_in_the_way_are_named() {
     let fixture = Fixture::new();
     let worktree = fixture.worktree("t_1");
@@ -331,9 +346,14 @@ fn submodules_without_files_are_named() {
     }
     fixture.commit(&fixture.root, "submodules");
     let worktree = fixture.worktree("t_1");
-    assert_eq!(prepare(&worktree).empty_submodules, [PathBuf::from("deep/other"), PathBuf::from("sub")]);
+    let notes = prepare(&worktree).notes;
+    assert!(
+        notes[0].starts_with("Empty here, because they are submodules: `deep/other`, `sub`."),
+        "{notes:?}"
+    );
     fs_err::write(fixture.root.join(".worktrees/t_1/sub/file"), "").unwrap();
-    assert_eq!(prepare(&worktree).empty_submodules, [PathBuf::from("deep/other")]);
+    let notes = prepare(&worktree).notes;
+    assert!(notes[0].starts_with("Empty here, because they are submodules: `deep/other`."), "{notes:?}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(in crate::daemon) fn prepare(
         skills: &skills,
         purpose: order.run.purpose,
         workspace: &prepared.path,
-        empty_submodules: &prepared.empty_submodules,
+        notes: &prepared.notes,
         deadline,
         branch: branch.as_ref(),
     };

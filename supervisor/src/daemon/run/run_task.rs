@@ -96,6 +96,7 @@ pub(in crate::daemon) async fn run_task(
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }
     record_workspace(&board, &run, &launch).await;
+    note_workspace(&board, &run, &launch).await;
     let status = loop {
         // The child is reaped only after this loop, so its pid cannot be reused.
         match Watched::open(i32::try_from(child.id()).unwrap_or(i32::MAX)) {
@@ -161,6 +162,17 @@ async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, laun
         workspace_path: Some(launch.prepared.path.clone()),
     };
     context.tell(key, Report::Launched(shim)).await;
+}
+
+/// Leaves a comment about the files of a workspace that are not as a checkout of git has them.
+async fn note_workspace(board: &BoardHandle, run: &Run, launch: &Launch) {
+    let (id, notes) = (run.id, launch.prepared.notes.clone());
+    if notes.is_empty() {
+        return;
+    }
+    if let Err(error) = board.write(move |board| board.note_workspace(id, &notes)).await {
+        tracing::warn!(run = %id, %error, "workspace_not_noted");
+    }
 }
 
 /// Records the path of a run's workspace, unless the claim recorded it.

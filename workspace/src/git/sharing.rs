@@ -1,0 +1,91 @@
+//! Modes of new files in a repository that a group shares (git-config(1), `core.sharedRepository`).
+//!
+//! libgit2 knows the setting when it makes a repository, and at no other time. New directories take the group of the one
+//! around them by its set-group-ID bit; only the rights of the group have to be seen to.
+
+use git2::Config;
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+/// Rights that a setting gives to others than the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    /// Added to what the process's mask leaves.
+    Added(u32),
+    /// In the place of the mask.
+    Exactly(u32),
+}
+
+impl Shared {
+    /// Reads a value as git does (`git_config_perm`); none where nothing is shared, or git refuses the value.
+    fn read(value: &str) -> Option<Self> {
+        const GROUP: Shared = Shared::Added(0o660);
+        const ALL: Shared = Shared::Added(0o664);
+        match value.to_ascii_lowercase().as_str() {
+            "group" | "true" | "yes" | "on" => return Some(GROUP),
+            "all" | "world" | "everybody" => return Some(ALL),
+            _ => {}
+        }
+        match u32::from_str_radix(value, 8).ok()? {
+            1 => Some(GROUP),
+            2 => Some(ALL),
+            mode if mode & 0o600 == 0o600 => Some(Self::Exactly(mode & 0o666)),
+            _ => None,
+        }
+    }
+
+    fn mask(self, current: u32) -> u32 {
+        // A directory that may be read may be entered.
+        let entered = |mode: u32| mode | (mode & 0o444) >> 2;
+        match self {
+            Self::Added(mode) => current & !entered(mode),
+            Self::Exactly(mode) => !entered(mode) & 0o777,
+        }
+    }
+}
+
+/// The mask of this process while it writes into a shared repository, until this is dropped.
+pub(super) struct Sharing(Mode);
+
+impl Sharing {
+    /// Begins to share as a repository's settings say; none where they say nothing.
+    pub(super) fn begin(settings: &Config) -> Option<Self> {
+        let shared = Shared::read(&settings.get_string("core.sharedRepository").ok()?)?;
+        let before = umask(Mode::empty());
+        umask(Mode::from_raw_mode(shared.mask(before.as_raw_mode())));
+        Some(Self(before))
+    }
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        umask(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_values_of_git_are_known() {
+        let masks = |value| Shared::read(value).map(|shared| format!("{:03o}", shared.mask(0o027)));
+        for (value, expected) in [
+            ("umask", None),
+            ("false", None),
+            ("0", None),
+            ("nonsense", None),
+            ("group", Some("007")),
+            ("True", Some("007")),
+            ("1", Some("007")),
+            ("world", Some("002")),
+            ("2", Some("002")),
+            ("0640", Some("027")),
+            ("0660", Some("007")),
+            ("0600", Some("077")),
+            ("0060", None),
+        ] {
+            assert_eq!(masks(value).as_deref(), expected, "{value}");
+        }
+    }
+}
