@@ -97,7 +97,8 @@ fn a_task_that_names_no_handling_has_the_one_of_its_lane() {
     fleet.lane("tidy", &format!("{lane}commit = \"require\"\n"));
     let made = |assignee: &str, more: &[&str]| {
         let args = ["create", "x", "--assignee", assignee, "--body", "echo shell > made"];
-        let args = args.iter().chain(&["--workspace", &workspace]).chain(more).copied();
+        let place = ["--workspace", &workspace];
+        let args = args.iter().chain(&place).chain(more).copied();
         fleet.json(args)["id"].as_str().unwrap().to_owned()
     };
     let shell = made("shell", &[]);

@@ -108,7 +108,7 @@ mod tests {
         let at = Timestamp::from_secs;
         let owner = Owner { name: "ada".to_owned(), uid: Some(7), tenant: None, is_member: false };
         let session =
-            Session::kept(("1".to_owned(), owner, None), ([1; 32], [2; 32]), (at(1_000_000), at(1_000_000)));
+            Session::kept(("1".to_owned(), owner, 7), ([1; 32], [2; 32]), (at(1_000_000), at(1_000_000)));
         assert!(!session.is_over(at(999_990)), "a clock that is set back by seconds ends no session");
         assert!(session.is_over(at(10)));
     }
