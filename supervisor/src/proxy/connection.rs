@@ -3,7 +3,7 @@
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use super::answer::{answer, refuse};
-use super::broker;
+use super::broker::{self, Aim};
 use super::ended;
 use super::head::{self, Kind, Request};
 use super::meter::NotTaken;
@@ -18,17 +18,15 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Ok(request) => request,
         Err(error) => return answer(worker, error.status(), &error.to_string()).await,
     };
-    let head = match kind {
-        Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
-        Kind::Tunnel => {
-            // A broker's host: the tunnel ends here, so that the broker can add its header.
-            if let Some(config) = terms.certified(&target) {
-                return ended::serve(worker, rest, &target, config, terms).await;
-            }
-            None
-        }
-        Kind::Clear(head) => Some(head),
-    };
+    match kind {
+        Kind::Brokered => return broker::serve(worker, rest, Aim::Path, terms).await,
+        Kind::Clear => return broker::serve(worker, rest, Aim::Clear(&target), terms).await,
+        Kind::Tunnel => {}
+    }
+    // A broker's host: the tunnel ends here, so that the broker can add its header.
+    if let Some(config) = terms.certified(&target) {
+        return ended::serve(worker, rest, &target, config, terms).await;
+    }
     // The name is checked before it is resolved: a DNS query for a refused name could carry data out.
     if let Err(refusal) = verdict::of_target(&terms.policy, &target) {
         return refuse(worker, &refused(terms, &refusal)).await;
@@ -57,17 +55,11 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     };
     // From here on the request counts; a failure before returns the charge.
     passage.reached();
-    let ahead = match head {
-        None => {
-            if worker.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await.is_err() {
-                return;
-            }
-            rest
-        }
-        Some(head) => [head, rest].concat(),
-    };
-    if server.write_all(&ahead).await.is_ok() {
-        passage.sent(ahead.len());
+    if worker.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await.is_err() {
+        return;
+    }
+    if server.write_all(&rest).await.is_ok() {
+        passage.sent(rest.len());
         relay(worker, server, &passage).await;
     }
 }
