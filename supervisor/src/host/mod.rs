@@ -29,6 +29,7 @@ pub(crate) mod spare;
 pub(crate) mod timer;
 pub(crate) mod uids;
 pub(crate) mod umask;
+pub(crate) mod unlinked;
 pub(crate) mod usage;
 pub(crate) mod watch;
 pub(crate) mod worker_signal;

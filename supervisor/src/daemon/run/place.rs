@@ -15,6 +15,7 @@ use super::stage::Stage;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{self, JobFailure, system_reads};
+use crate::host::unlinked;
 use crate::paths::make_dir;
 
 /// Returns the user of a worker. None keeps the daemon's user, which is not root then.
@@ -102,7 +103,7 @@ pub(super) fn of_root(owner: Owner) -> String {
 /// advice does not make root trust it, because programs named in its configuration would run as root.
 pub(super) fn other_owner(path: &Path) -> String {
     let shown = path.display();
-    if !path.exists() {
+    if !unlinked::exists(path) {
         return format!("make it for a user of its own: install -d -o <user> -g <group> {shown}");
     }
     if is_of_system(path) {
@@ -111,7 +112,7 @@ pub(super) fn other_owner(path: &Path) -> String {
             .to_owned();
     }
     let git = format!("; then use git there as that user: runuser -u <user> -- git -C {shown} status");
-    let git = if path.join(".git").exists() { git.as_str() } else { "" };
+    let git = if unlinked::exists(&path.join(".git")) { git.as_str() } else { "" };
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 
