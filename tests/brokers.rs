@@ -176,7 +176,7 @@ fn nothing_that_a_worker_sends_reaches_another_host_or_says_who_asks() {
     let port = provider.port;
     let script = format!(
         "exec 2>&1; code() {{ curl -s -m 20 -o /dev/null -w '%{{http_code}}' \"$@\"; }}
-         echo trace $(code -X TRACE $SERVICE_URL/x)
+         for method in TRACE trace Track; do echo $method $(code -X $method $SERVICE_URL/x); done
          echo other $(code http://127.0.0.1:3128/other.example/x)
          echo user $(code http://127.0.0.1:3128/127.0.0.1:{port}@evil.example/x)
          echo tunnel $(curl -s -m 20 -p -x http://127.0.0.1:3128 --noproxy '' -w '%{{http_connect}}' -o /dev/null http://127.0.0.1:{port}/x)
@@ -201,9 +201,18 @@ END
     let task = create(&fleet, &script);
     fleet.wait_for(&task, "done");
     let said = fleet.cli(["log", &task]).ok().stdout;
-    for line in
-        ["trace 405", "other 404", "user 400", "tunnel 200", "clear 403", "huge 431", "up hello", "long 502"]
-    {
+    for line in [
+        "TRACE 405",
+        "trace 405",
+        "Track 405",
+        "other 404",
+        "user 400",
+        "tunnel 200",
+        "clear 403",
+        "huge 431",
+        "up hello",
+        "long 502",
+    ] {
         assert!(said.lines().any(|one| one == line), "{line}: {said}");
     }
     let line = |start: &str| said.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();

@@ -1,14 +1,15 @@
 //! The verbs of every day: run a command and wait for it, read what it wrote, find out how it ended.
 
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::harness::{Fleet, User};
+use crate::harness::{Fleet, Output, Terminal, User};
 
 /// A script that goes on until a file `go` lies in its workspace.
 pub(crate) const GATED: &str = "echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over";
@@ -410,7 +411,51 @@ fn an_attached_file_is_copied_out_and_replaces_none() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "read me\n");
         fleet.cli(["attachments", "get", "1"]).refused(4, "exists already");
         fleet.cli(["attachments", "get", "9"]).refused(3, "no such attachment");
+        fleet.cli(["attach", &task, file.to_str().unwrap(), "--name", "-"]).ok();
+        let written = fleet.cli(["attach-get", "2"]).ok();
+        assert_eq!(written.stdout, "Wrote - (8 bytes)\n");
+        assert_eq!(std::fs::read_to_string(fleet.home().join("-")).unwrap(), "read me\n");
     }
+}
+
+#[test]
+fn no_bytes_of_a_file_reach_a_terminal_unasked() {
+    let fleet = Fleet::offline();
+    let task = fleet.json(["create", "x"])["id"].as_str().unwrap().to_owned();
+    let file = fleet.home().join("escape");
+    std::fs::write(&file, "\x1b]0;title\x07").unwrap();
+    fleet.cli(["attach", &task, file.to_str().unwrap()]).ok();
+    let mut terminal = Terminal::run(&mut fleet.command(["attach-get", "1", "--output", "-"]));
+    terminal.until("standard output is a terminal");
+    assert_eq!(terminal.end().code(), Some(2));
+}
+
+#[test]
+fn a_root_is_closed_to_other_users_whatever_the_umask() {
+    let fleet = Fleet::offline();
+    let above = fleet.home().join("above");
+    let root = above.join("more/root");
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 000; exec \"$@\"", "sh"]).arg(fleet.binary()).arg("--root").arg(&root);
+    command.args(["create", "x"]);
+    fleet.dress(&mut command);
+    Output::of(&mut command).ok();
+    let mut dirs = vec![above];
+    let mut count = 0;
+    while let Some(dir) = dirs.pop() {
+        count += 1;
+        let mode = dir.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", dir.display());
+        for entry in std::fs::read_dir(&dir).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                dirs.push(entry.path());
+            } else if entry.file_type().unwrap().is_file() {
+                let mode = entry.metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o022, 0, "{}: {mode:o}", entry.path().display());
+            }
+        }
+    }
+    assert!(count > 5);
 }
 
 #[test]

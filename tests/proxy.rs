@@ -1,10 +1,10 @@
 //! The way out: a worker under `[network] mode = "proxy"` reaches the hosts that its policy names, and nothing else.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use serde_json::Value;
@@ -76,6 +76,67 @@ pub(crate) fn events(fleet: &Fleet, task: &str, kind: &str) -> Vec<Value> {
 
 fn words(list: &[Value], key: &str) -> Vec<String> {
     list.iter().map(|one| one[key].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// A server that answers every request of a connection, whatever its head says about the end of the connection.
+/// Returns its port and the first lines that it reads.
+fn greedy() -> (u16, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                let (mut stream, mut reader) = (stream.try_clone().unwrap(), BufReader::new(stream));
+                let mut line = String::new();
+                while reader.read_line(&mut line).is_ok_and(|length| length > 0) {
+                    if line == "\r\n" {
+                        drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"));
+                    } else if line.contains(" HTTP/1.1") {
+                        sender.send(line.trim().to_owned()).unwrap();
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    (port, lines)
+}
+
+#[test]
+fn a_connection_in_the_clear_has_one_request_which_is_checked_and_counted() {
+    let fleet = Fleet::offline();
+    if !is_possible(&fleet) || !Path::new("/usr/bin/bash").exists() {
+        return;
+    }
+    let (port, lines) = greedy();
+    let other = greedy();
+    proxied(&fleet, "agent", &[format!("127.0.0.1:{port}")]);
+    fleet.start();
+    let script = format!(
+        "cat > raw <<'END'
+         trap '' PIPE
+         send() {{ exec 3<>/dev/tcp/127.0.0.1/3128; printf \"$1\" >&3; cat <&3; exec 3>&-; }}
+         more=\"GET http://127.0.0.1:{port}/second HTTP/1.1\\r\\nHost: a\\r\\n\\r\\nGET http://127.0.0.1:{other}/other HTTP/1.1\\r\\nHost: b\\r\\n\\r\\n\"
+         send \"GET http://127.0.0.1:{port}/first HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n$more\"
+         send \"POST http://127.0.0.1:{port}/length HTTP/1.1\\r\\nHost: a\\r\\nContent-Length: 0\\r\\n\\r\\n$more\"
+         send \"POST http://127.0.0.1:{port}/chunked HTTP/1.1\\r\\nHost: a\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n$more\"
+         send \"trace http://127.0.0.1:{port}/trace HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n\"
+END
+         bash raw",
+        other = other.0,
+    );
+    let task = fleet.create("pipelines", &script, &["--policy", "agent"]);
+    let shown = fleet.wait_for(&task, "done");
+
+    let seen: Vec<String> = lines.try_iter().collect();
+    assert_eq!(seen, ["GET /first HTTP/1.1", "POST /length HTTP/1.1", "POST /chunked HTTP/1.1"]);
+    assert_eq!(other.1.try_iter().count(), 0);
+    let said = fleet.cli(["log", &task]).ok().stdout;
+    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 3, "{said}");
+    assert!(said.contains("HTTP/1.1 405 "), "{said}");
+    assert_eq!(shown["runs"][0]["egress"]["requests"], 3, "{shown}");
 }
 
 #[test]

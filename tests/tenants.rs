@@ -7,6 +7,7 @@ mod triage;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -410,6 +411,105 @@ fn the_socket_of_tenants_is_open_as_long_as_one_has_users() {
     assert_eq!(mode(), 0o666);
     fleet.cli(["tenant", "edit", "acme", "--unset", "users"]).ok();
     assert_eq!(mode(), 0o600);
+}
+
+#[test]
+fn a_tenants_user_reaches_no_policy_that_does_not_confine_by_any_name() {
+    let Some(fleet) = two_tenants() else { return };
+    fleet.lane("open", "argv = [\"/bin/sh\", \"-c\", \"true\"]\npolicy = \"unconfined\"\n");
+    fleet.write_config("profiles.d/opener.md", "---\nlane: shell\npolicy: unconfined\n---\nOpens.\n");
+    fleet.restart();
+    let own = created(&fleet, "ours", "acme");
+    let made = fleet.json([
+        "create",
+        "open",
+        "--tenant",
+        "acme",
+        "--assignee",
+        "open",
+        "--initial-status",
+        "blocked",
+    ]);
+    let operators = made["id"].as_str().unwrap();
+    let lines: &[&[&str]] = &[
+        &["create", "x", "--assignee", "open"],
+        &["create", "x", "--assignee", "opener"],
+        &["create", "x", "--policy", "unconfined"],
+        &["assign", &own, "open"],
+        &["assign", &own, "opener"],
+        &["reassign", &own, "open"],
+        &["edit", &own, "--policy", "unconfined"],
+        &["edit", operators, "--body", "id"],
+        &["assign", "--assignee", "nobody-does-it", "--to", "open", "--yes"],
+    ];
+    for line in lines {
+        let output = by(&fleet, ANN, line);
+        assert_ne!(output.code, 0, "{line:?}: {}", output.stdout);
+    }
+    by(&fleet, ANN, lines[0]).refused(77, "works under the policy unconfined");
+    let shown = fleet.show(&own);
+    assert_eq!(shown["task"]["assignee"], "nobody-does-it");
+    assert_eq!(fleet.show(operators)["task"]["body"], Value::Null);
+    assert_eq!(fleet.json(["list", "--tenant", "acme"]).as_array().unwrap().len(), 2);
+    by(&fleet, ANN, &["comment", operators, "words are open to them"]).ok();
+    by(&fleet, ANN, &["assign", &own, "shell"]).ok();
+
+    // The policy of the tenant is the choice of an operator.
+    fleet.cli(["tenant", "edit", "acme", "--policy", "unconfined"]).ok();
+    by(&fleet, ANN, &["create", "x", "--assignee", "open"]).ok();
+}
+
+#[test]
+fn a_tenants_user_learns_nothing_of_paths_beyond_its_directory() {
+    let Some(fleet) = two_tenants() else { return };
+    if !std::path::Path::new("/usr/bin/curl").exists() {
+        skip("requests of a tenant's user: no curl here");
+        return;
+    }
+    let (dir, closed) = (fleet.home().join("acme"), fleet.home().join("closed"));
+    let place = dir.display().to_string();
+    fleet.cli(["tenant", "edit", "acme", "--dir", &place, "--unix-user", "nobody"]).ok();
+    fs::create_dir_all(closed.join("zz-yes")).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&closed, dir.join("link")).unwrap();
+    let nobody = dir.metadata().unwrap().uid();
+    for name in ["zz-yes", "zz-no"] {
+        let repository = dir.join(format!("repository-{name}"));
+        fs::create_dir(&repository).unwrap();
+        symlink(closed.join(name), repository.join(".git")).unwrap();
+        chown(&repository, Some(nobody), None).unwrap();
+    }
+    let socket = fleet.root().join("run/tenants.sock");
+    let dispatched = |root: &str, name: &str| {
+        let body = serde_json::json!({ "profile": "shell", "root": root, "directories": [name] }).to_string();
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-m", "60", "-H", "content-type: application/json", "-d", &body, "--unix-socket"]);
+        curl.arg(&socket).arg("http://localhost/api/v1/verbs/dispatch-fleet").uid(ANN).gid(ANN);
+        let said = Output::of(&mut curl).ok().stdout;
+        assert!(said.contains(r#""code""#), "{root} {name}: {said}");
+        said
+    };
+    let created = |kind: &str, path: &str| {
+        let output = by(&fleet, ANN, &["create", "x", "--workspace", &format!("{kind}:{place}/{path}")]);
+        assert_ne!(output.code, 0, "{kind}:{path}: {}", output.stdout);
+        output.stderr
+    };
+
+    let elsewhere = closed.display().to_string();
+    let up = "../".repeat(20);
+    let asked: &[&dyn Fn(&str) -> String] = &[
+        &|name| dispatched(&place, &format!("{elsewhere}/{name}")),
+        &|name| dispatched(&place, &format!("{up}{elsewhere}/{name}")),
+        &|name| dispatched(&place, &format!("link/{name}")),
+        &|name| dispatched(&format!("{place}/link"), name),
+        &|name| dispatched(&format!("{place}/link/{name}"), "x"),
+        &|name| created("dir", &format!("link/{name}")),
+        &|name| created("worktree", &format!("link/{name}")),
+        &|name| created("worktree", &format!("repository-{name}")),
+    ];
+    for (at, ask) in asked.iter().enumerate() {
+        assert_eq!(ask("zz-yes").replace("zz-yes", "NAME"), ask("zz-no").replace("zz-no", "NAME"), "{at}");
+    }
 }
 
 #[test]

@@ -100,7 +100,8 @@ impl Policy {
         &self.name
     }
 
-    pub(crate) fn is_confined(&self) -> bool {
+    /// Returns whether the files, networks and system calls of a run are confined.
+    pub fn is_confined(&self) -> bool {
         self.confinement == Confinement::Full
     }
 

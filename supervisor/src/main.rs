@@ -56,6 +56,7 @@ mod turn_end;
 mod verbs;
 
 fn main() -> ExitCode {
+    host::umask::narrow();
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(OsStr::to_str) {
         Some("__shim") => shim::shim_main(arguments),

@@ -33,6 +33,31 @@ fn cards_name_the_profiles_and_how_to_authenticate_and_nothing_of_the_host() {
 }
 
 #[test]
+fn a_page_in_a_browser_and_another_name_get_nothing() {
+    let offering = Offering::start("url = \"https://agents.example.org\"");
+    let card = |headers: &[(&str, &str)]| {
+        offering.exchange("GET", "/.well-known/agent-card.json", headers, "").status
+    };
+
+    for served in ["agents.example.org", "localhost:9000", "127.0.0.1"] {
+        assert_eq!(card(&[("host", served)]), 200, "{served}");
+    }
+    assert_eq!(card(&[("sec-fetch-site", "none")]), 200, "a person looks at the card");
+    assert_eq!(card(&[("host", "rebound.example.org")]), 421);
+    assert_eq!(card(&[("host", "127.0.0.1"), ("host", "127.0.0.1")]), 400);
+    let bearer = format!("Bearer {PARTNER}");
+    for header in [
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-site", "cross-site"),
+        ("origin", "https://agents.example.org"),
+    ] {
+        assert_eq!(card(&[header]), 403, "{header:?}");
+        let said = offering.exchange("POST", "/", &[("authorization", &bearer), header], "{}");
+        assert_eq!(said.status, 403, "{header:?}: {said:?}");
+    }
+}
+
+#[test]
 fn a_message_is_a_task_that_is_done_by_its_profile_once() {
     let offering = Offering::start("");
     let message = json!({"messageId": "m-1", "contextId": "c-1", "role": "ROLE_USER",

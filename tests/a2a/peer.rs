@@ -58,7 +58,10 @@ fn an_agent_of_another_root_does_a_task() {
     assert_eq!(metadata["data"], json!([{"pages": 3}]), "{metadata}");
     let other = theirs(&offering);
     assert_eq!(metadata["a2a"]["task"], other["id"], "{metadata}");
-    assert!(other["body"].as_str().unwrap().contains("about trains"), "{other}");
+    let body = other["body"].as_str().unwrap();
+    assert!(body.contains("about trains"), "{other}");
+    let root = fleet.root().display().to_string();
+    assert!(!body.contains(&root) && !body.contains("Workspace:"), "it has no path of this host: {body}");
     assert!(!fleet.cli(["log", &task]).stdout.contains(PARTNER), "the log has no token");
 }
 

@@ -84,8 +84,10 @@ impl Offering {
     /// Sends a request, and reads its answer to the end.
     pub(super) fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Said {
         let mut stream = self.connect();
-        let mut head =
-            format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n", body.len());
+        let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            write!(head, "host: 127.0.0.1:{}\r\n", self.port).unwrap();
+        }
         for (name, value) in headers {
             write!(head, "{name}: {value}\r\n").unwrap();
         }

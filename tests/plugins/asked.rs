@@ -75,6 +75,63 @@ fn a_repeated_request_gets_the_first_answer_and_is_carried_out_once() {
     assert_eq!(fleet.show(made[0]["id"].as_str().unwrap())["task"]["created_by"], "plugin:maker");
 }
 
+#[test]
+fn a_plugin_gives_no_policy_but_its_own_that_does_not_confine() {
+    let fleet = Fleet::offline();
+    let lane = "argv = [\"/bin/sh\", \"-c\", \"true\"]\npolicy = \"unconfined\"\n";
+    fleet.lane("open", lane);
+    fleet.write_config("profiles.d/opener.md", "---\nlane: shell\npolicy: unconfined\n---\nOpens.\n");
+    let script = format!(
+        "{}\n{}",
+        ECHOES.lines().next().unwrap(),
+        r#"body=$(grep . "$PLUGIN_STATE/calls" | tail -n 1 | sed -n 's/.*"arguments":\["\(.*\)"\].*/\1/p' | sed 's/\\"/"/g')
+echo "{\"text\":\"made\",\"requests\":[{\"verb\":\"create\",\"body\":$body}]}""#
+    );
+    fleet.start();
+    for (name, more) in [("strict", ""), ("open", "policy = 'unconfined'\n")] {
+        installed(&fleet, name, &format!("requests = ['create']\n{more}{VERB}"), &script);
+    }
+    let api = operator(&fleet);
+    let asked = |plugin: &str, body: &Value| {
+        let call = json!({"plugin": plugin, "verb": "greet", "arguments": [body.to_string()]});
+        api.post("/api/v1/verbs/call-plugin", &call)
+    };
+    let open = [
+        json!({"title": "x", "policy": "unconfined"}),
+        json!({"title": "x", "assignee": "open"}),
+        json!({"title": "x", "assignee": "opener"}),
+    ];
+    for body in &open {
+        let refused = asked("strict", body);
+        assert_eq!(refused.status, 403, "{body}: {refused:?}");
+        asked("open", body).json(200);
+    }
+    assert_eq!(asked("strict", &json!({"title": "x", "policy": "agent"})).status, 403);
+    asked("strict", &json!({"title": "x", "policy": "strict", "triage": true})).json(200);
+    assert_eq!(fleet.json(["list", "--archived"]).as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_worker_without_a_tenant_reaches_with_a_tool_no_task_of_one() {
+    let fleet = Fleet::boot();
+    let ids = [&["--tenant", "acme"][..], &[]].map(|more| {
+        let made = fleet.json([&["create", "x", "--triage"], more].concat());
+        made["id"].as_str().unwrap().to_owned()
+    });
+    let script = r#"id=$(sed -n 's/.*"what":"\([^"]*\)".*/\1/p')
+echo "{\"requests\":[{\"verb\":\"comment\",\"body\":{\"task_id\":\"$id\",\"body\":\"reached\"}}]}""#;
+    installed(&fleet, "finder", TOOLS, script);
+    let (_, token) = idle_worker(&fleet, &[]);
+    let ask = |api: &Http, id: &str| {
+        let call = json!({"tool": "plugin_finder_look", "arguments": {"what": id}});
+        api.post("/api/v1/verbs/call-plugin-tool", &call).status
+    };
+    let worker = as_worker(&fleet, &token);
+    assert_eq!(ids.each_ref().map(|id| ask(&worker, id)), [404, 200]);
+    assert_eq!(ids.each_ref().map(|id| ask(&operator(&fleet), id)), [200, 200]);
+    assert_eq!(fleet.show(&ids[0])["comments"].as_array().unwrap().len(), 1);
+}
+
 const TOOLS: &str = "requests = ['comment', 'complete']
 [[tools]]
 name = 'look'

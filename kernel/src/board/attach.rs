@@ -21,12 +21,12 @@ impl Board<'_> {
     pub fn attach(&mut self, id: &TaskId, file: &NewAttachment, actor: &Actor) -> Result<Attachment, Error> {
         let task = self.task_for(id, actor)?;
         attachable(id, &file.filename, actor)?;
-        limits::maybe("content_type", file.content_type.as_deref(), 255)?;
+        file.content_type.as_deref().map_or(Ok(()), |kind| limits::line("content_type", kind, 255))?;
         let by = match actor.kind {
             ActorKind::Worker => actor.name.as_str(),
             ActorKind::Person | ActorKind::System => file.author.as_deref().unwrap_or(&actor.name),
         };
-        limits::bytes("author", by, limits::WORD)?;
+        limits::line("author", by, limits::WORD)?;
         self.charge(actor, Cost::one(Bound::Attachments).text([file.filename.as_str()]).file(file.size))?;
         let run = actor.run.as_ref().map(|own| own.run);
         self.add_file(&task, file, &Origin { by, run, artifact: None }, &actor.label())

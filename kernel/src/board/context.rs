@@ -9,7 +9,7 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::limits::Room;
 use crate::model::note::Event;
 use crate::model::run::Run;
-use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, context, news};
+use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, Reader, context, news};
 
 /// Limit on the edits that are searched for the last change of the body.
 const EDITS: u32 = 100;
@@ -18,6 +18,11 @@ impl View<'_> {
     /// Returns the context of a worker, with the files at the paths that `place` returns.
     pub fn context(&self, id: &TaskId, limits: ContextLimits, place: &PlaceOf<'_>) -> Result<Context, Error> {
         Ok(context(&self.material(id)?, limits, place))
+    }
+
+    /// Returns the context of a worker that a service or an agent elsewhere reads: it has no path of this host.
+    pub fn context_elsewhere(&self, id: &TaskId, limits: ContextLimits) -> Result<Context, Error> {
+        Ok(context(&self.material(id)?.elsewhere(), limits, &|_| None))
     }
 
     /// Returns the session in which a run can continue, and the earlier run that used it: the latest executed run of the
@@ -66,6 +71,7 @@ impl View<'_> {
             parents.push(Parent { task, completed, artifacts });
         }
         Ok(Material {
+            reader: Reader::Here,
             purpose: run.map(|run| run.purpose),
             comments: self.tx.some_comments(id, None, Room::of_context())?.rows,
             parents,

@@ -3,7 +3,36 @@
 use std::time::Duration;
 
 use crate::testing::{Bench, alice, limited, titled};
-use crate::{Actor, Clock as _, Context, ContextLimits, EndCause, Handoff, NewAttachment, NewTask, TaskId};
+use crate::{
+    Actor, Clock as _, Context, ContextLimits, EndCause, Fault, Handoff, NewAttachment, NewTask, TaskId,
+};
+
+#[test]
+fn the_context_of_a_reader_elsewhere_has_no_path_of_this_host() {
+    let bench = Bench::new();
+    let parent = bench.ready();
+    let run = bench.start(&parent);
+    let id = parent.clone();
+    let worker = Actor::worker("bob", run, parent.clone(), None);
+    let artifacts = vec!["/srv/private/report.txt".to_owned()];
+    let handoff = Handoff { summary: Some("found".to_owned()), artifacts, ..Handoff::default() };
+    bench.call(move |board| board.complete(&id, handoff, None, &worker)).unwrap();
+    bench.finish(run, EndCause::Exited { code: 0 });
+    let task = bench.create(NewTask { parents: vec![parent], ..titled("the title") });
+    let run = bench.start(&task.id);
+    bench.finish(
+        run,
+        EndCause::SpawnFailed {
+            step: "open the workspace".to_owned(),
+            error: "/srv/private is closed".to_owned(),
+            fault: Fault::Task,
+        },
+    );
+    let context =
+        bench.readers.with(|view| view.context_elsewhere(&task.id, ContextLimits::default())).unwrap();
+    assert!(context.text.contains("report.txt") && context.text.contains("the title"), "{}", context.text);
+    assert!(!context.text.contains("/srv") && !context.text.contains("Workspace"), "{}", context.text);
+}
 
 #[test]
 fn the_context_has_its_parts_in_order_and_frames_what_others_wrote() {

@@ -50,7 +50,7 @@ impl Board<'_> {
         let task = self.task_for(id, actor)?;
         limits::filled("comment", body, "say something")?;
         limits::bytes("comment", body, limits::COMMENT)?;
-        limits::maybe("author", author, limits::WORD)?;
+        author.map_or(Ok(()), |author| limits::line("author", author, limits::WORD))?;
         // Contexts show the author inside backticks, so the name must not end them.
         if author
             .is_some_and(|author| author.is_empty() || author.chars().any(|c| c.is_control() || c == '`'))

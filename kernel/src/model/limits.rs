@@ -127,6 +127,16 @@ pub(crate) fn maybe(field: &'static str, text: Option<&str>, limit: usize) -> Re
     text.map_or(Ok(()), |text| bytes(field, text, limit))
 }
 
+/// Refuses a text that is longer than `limit` bytes or is not one line: a header or a list shows it.
+pub(crate) fn line(field: &'static str, text: &str, limit: usize) -> Result<(), Error> {
+    bytes(field, text, limit)?;
+    if text.chars().any(char::is_control) {
+        let why = "it has control characters or line breaks";
+        return Err(Error::invalid(field, why, "use one line of plain text"));
+    }
+    Ok(())
+}
+
 pub(crate) fn metadata(value: Option<&Value>) -> Result<(), Error> {
     match value {
         None => Ok(()),

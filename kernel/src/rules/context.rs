@@ -54,8 +54,18 @@ pub type PlaceOf<'a> = dyn Fn(&Attachment) -> Option<String> + 'a;
 /// Number of latest comments that rank before the parents' results. The answer to a worker's question is among them.
 const LATEST: usize = 5;
 
+/// Place of the reader of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A worker on this host.
+    Here,
+    /// A service or an agent, which has no path of this host.
+    Elsewhere,
+}
+
 /// Source data of a context.
 pub(crate) struct Material {
+    pub(crate) reader: Reader,
     pub(crate) task: Task,
     /// Purpose of the open run.
     pub(crate) purpose: Option<Purpose>,
@@ -88,6 +98,24 @@ pub(crate) struct Parent {
     pub(crate) artifacts: Vec<(String, Option<Attachment>)>,
 }
 
+impl Material {
+    /// Takes out the paths of this host that the board knows: the workspace, the directories of artifacts, and errors of
+    /// runs, which name files.
+    pub(crate) fn elsewhere(mut self) -> Self {
+        self.reader = Reader::Elsewhere;
+        let completed = self.parents.iter_mut().filter_map(|parent| parent.completed.as_mut());
+        for run in self.runs.iter_mut().chain(completed) {
+            run.error = None;
+        }
+        for (path, _) in self.parents.iter_mut().flat_map(|parent| &mut parent.artifacts) {
+            if let Some((_, name)) = path.rsplit_once('/') {
+                *path = name.to_owned();
+            }
+        }
+        self
+    }
+}
+
 /// Builds the context. A part that does not fit is left out by its rank.
 pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>) -> Context {
     let task = &material.task;
@@ -102,7 +130,8 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     line("Status", Some(task.status.to_string()));
     line("Tenant", task.tenant.as_ref().map(ToString::to_string));
     let path = task.workspace_path.as_deref().unwrap_or("(not made yet)");
-    line("Workspace", Some(format!("{} @ {path}", task.workspace_kind)));
+    let workspace = || format!("{} @ {path}", task.workspace_kind);
+    line("Workspace", (material.reader == Reader::Here).then(workspace));
     line("Branch", task.branch_name.clone());
     line("Max runtime", task.limits.max_runtime.map(|limit| format!("{} s", limit.as_secs())));
     page.section("");
@@ -122,7 +151,10 @@ pub(crate) fn context(material: &Material, limits: ContextLimits, place: &PlaceO
     notes(task, limits, &mut page);
     thread(material, limits, &mut page);
     parents(material, limits, place, &mut page);
-    page.section("\n## Attachments\n\nYou may read these files:\n\n");
+    page.section(match material.reader {
+        Reader::Here => "\n## Attachments\n\nYou may read these files:\n\n",
+        Reader::Elsewhere => "\n## Attachments\n\nThese files stay with the board:\n\n",
+    });
     for file in &material.files {
         let kind = file.content_type.as_deref().unwrap_or("unknown type");
         let name = inline(&file.filename);

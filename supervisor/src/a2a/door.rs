@@ -9,6 +9,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request as Http, Response, StatusCode, header};
@@ -28,6 +29,7 @@ use super::senders::{Senders, Shut};
 use super::strangers::{Stranger, Strangers};
 use super::stream;
 use crate::a2a_wire::VERSION;
+use crate::config::a2a::A2aConfig;
 use crate::service::Service;
 
 /// Time limits of a request's head, and of its body.
@@ -151,8 +153,8 @@ async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: C
 async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedAs>) -> Reply {
     let path = request.uri().path().to_owned();
     let config = door.service.config();
-    if request.headers().contains_key(header::ORIGIN) {
-        return plain(StatusCode::FORBIDDEN, "pages of a browser are not served");
+    if let Err((status, why)) = check_client(&config.a2a, &request) {
+        return plain(status, why);
     }
     let (agent, is_card) = match path.strip_suffix(card::PATH) {
         Some(agent) => (agent, true),
@@ -173,6 +175,27 @@ async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedA
         (&Method::POST, false) => rpc(door, request, profile, turn).await,
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, "use GET for a card and POST for a message"),
     }
+}
+
+/// Refuses a request of a page in a browser, and a request under another name than that of this service.
+fn check_client<B>(config: &A2aConfig, request: &Http<B>) -> Result<(), (StatusCode, &'static str)> {
+    let headers = request.headers();
+    // A browser says `none` of an address that its user has typed.
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    if headers.contains_key(header::ORIGIN) || sites.any(|site| site != "none") {
+        return Err((StatusCode::FORBIDDEN, "pages of a browser are not served"));
+    }
+    let mut hosts = headers.get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err((StatusCode::BAD_REQUEST, "the request names no host, or several"));
+    };
+    // A request to a proxy names its host in the request line as well.
+    let named = request.uri().authority().map(Authority::as_str);
+    if named.is_none_or(|named| named.eq_ignore_ascii_case(host)) && config.is_served_as(host) {
+        return Ok(());
+    }
+    let why = "no agent is served under this name; set `url` in [a2a] to the address that others use";
+    Err((StatusCode::MISDIRECTED_REQUEST, why))
 }
 
 async fn rpc(

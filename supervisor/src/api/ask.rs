@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{ANSWER, Call, Entry, OnBoard, Verb};
 use super::confined::{confined, not_for_members, require_board};
 use super::doors::{Pass, Reserved, Turn};
-use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Who, token_not_valid};
+use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Via, Who, token_not_valid};
 use super::router::{Messages, Routes, Shared, Surface};
 use super::streams::OpenStream;
 use super::work::blocking;
@@ -103,7 +103,7 @@ impl<Q> Ask<Q> {
 
     /// Runs a verb for the caller. A worker's request has a time limit.
     pub(crate) async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        if let Caller { who: Who::Ended { run, .. }, board: Some(board), is_session: _ } = &self.caller {
+        if let Caller { who: Who::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
             let request = kernel::Caller::run(*run);
             let stored = self.stored(Arc::clone(board), request, V::NAME, &verb.substance()?).await?;
             return serde_json::from_str(&stored).map_err(|e| {
@@ -179,7 +179,11 @@ impl<Q> Ask<Q> {
             (name, board)
         };
         let service = Arc::clone(&self.shared.service);
-        Ok(Call::new(service, name, board, actor.clone(), self.request_id()?))
+        let call = Call::new(service, name, board, actor.clone(), self.request_id()?);
+        Ok(match &self.caller.via {
+            Via::Plugin(plugin) => call.of_plugin(plugin.clone()),
+            Via::Door | Via::Session => call,
+        })
     }
 
     fn request_id(&self) -> Result<Option<RequestId>, Failure> {
@@ -210,7 +214,7 @@ impl<Q> Ask<Q> {
 
     /// Refuses verbs that the caller may not call.
     fn permit(&self, verb: &Entry, actor: &Actor) -> Result<(), Failure> {
-        if self.caller.is_session && !verb.sessions {
+        if self.caller.via == Via::Session && !verb.sessions {
             let why = format!("`{}` is not for sessions of the dashboard", verb.name);
             return Err(Failure::new(Code::NotPermitted, why).hint("use the command line"));
         }
@@ -227,7 +231,7 @@ impl<Q> Ask<Q> {
     }
 
     fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
-        let is_session = self.caller.is_session;
+        let is_session = self.caller.via == Via::Session;
         self.shared.verbs.iter().filter(move |entry| entry.admits(actor) && (entry.sessions || !is_session))
     }
 

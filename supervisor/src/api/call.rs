@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, ActorKind, Address, Board, BoardName, Caller, Extent, Holder, Request, RequestId, Sweep, Swept,
-    TaskId, Tenant, View, WorkerRole,
+    Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Extent, Holder, Missing,
+    Request, RequestId, Sweep, Swept, TaskId, Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -14,6 +14,8 @@ use serde::de::DeserializeOwned;
 
 use super::confined::confined;
 use super::doors::Turn;
+use super::identity::{CallingPlugin, Concern};
+use super::policy_choice::{Asking, PolicyChoice, require_name};
 use super::work::{blocking, to_its_end};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -145,6 +147,11 @@ pub(crate) trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
     /// Fills in the task of the caller's own run if the request names none.
     fn default_to_own(&mut self, _own: &TaskId) {}
 
+    /// Returns the policy that the request names for the runs of a task.
+    fn policy(&self) -> Option<&str> {
+        None
+    }
+
     /// Restricts a member's request to its tenant, or refuses a request that reaches beyond it.
     fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
         Ok(())
@@ -241,6 +248,8 @@ pub(crate) struct Call {
     named: Arc<[TaskId]>,
     /// Address of the chat message that caused the call.
     chat: Option<Address>,
+    /// Plugin that calls.
+    plugin: Option<CallingPlugin>,
     /// Permits of a worker's request.
     turn: Option<Turn>,
 }
@@ -254,7 +263,31 @@ impl Call {
         actor: Actor,
         id: Option<RequestId>,
     ) -> Self {
-        Call { service, name, board, actor, id, request: None, named: Arc::default(), chat: None, turn: None }
+        let (request, named, chat, plugin, turn) = (None, Arc::default(), None, None, None);
+        Call { service, name, board, actor, id, request, named, chat, plugin, turn }
+    }
+
+    /// Sets the plugin that calls.
+    pub(super) fn of_plugin(self, plugin: CallingPlugin) -> Self {
+        Call { plugin: Some(plugin), ..self }
+    }
+
+    fn bounds(&self) -> Bounds {
+        let plugin = self.plugin.as_ref();
+        Bounds {
+            named: Arc::clone(&self.named),
+            choice: PolicyChoice::of(&self.service, self.asking()),
+            is_untenanted: plugin.is_some_and(|plugin| plugin.concern == Concern::Of(None)),
+        }
+    }
+
+    /// Returns the caller, for the decision which policies it may give.
+    fn asking(&self) -> Asking<'_> {
+        Asking {
+            actor: &self.actor,
+            plugin: self.plugin.as_ref().map(|plugin| &plugin.name),
+            is_chat: self.chat.is_some(),
+        }
     }
 
     /// Sets the chat from which the call comes; its notifications go there.
@@ -284,6 +317,9 @@ impl Call {
 
     /// Runs a verb. [`HangUp`] decides its fate when the caller disconnects.
     pub(crate) async fn make<V: Verb>(mut self, mut verb: V) -> Result<V::Reply, Failure> {
+        if let Some(policy) = verb.policy() {
+            require_name(&self.service, self.asking(), policy)?;
+        }
         if let Some(tenant) = self.confined().cloned() {
             verb.confine(&tenant)?;
             if !V::ROWS {
@@ -409,11 +445,8 @@ impl Call {
         let writer = self.board()?.writer()?;
         let actor = self.actor.clone();
         let (done, reply) = tokio::sync::oneshot::channel();
-        let named = Arc::clone(&self.named);
-        let job = move |board: &mut Board<'_>| {
-            require_seen(board, &named, &actor)?;
-            job(board, &actor)
-        };
+        let bounds = self.bounds();
+        let job = move |board: &mut Board<'_>| bounds.hold(board, &actor, job);
         writer.submit_once(request, job, move |result| drop(done.send(result)));
         reply.await.map_err(stopped)?.map_err(Failure::from)
     }
@@ -423,12 +456,53 @@ impl Call {
         &self,
         job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let (named, actor) = (Arc::clone(&self.named), self.actor.clone());
-        let job = move |board: &mut Board<'_>| {
-            require_seen(board, &named, &actor)?;
-            job(board, &actor)
-        };
+        let (bounds, actor) = (self.bounds(), self.actor.clone());
+        let job = move |board: &mut Board<'_>| bounds.hold(board, &actor, job);
         self.board()?.write(job).await
+    }
+}
+
+/// Bounds of a caller's write.
+struct Bounds {
+    named: Arc<[TaskId]>,
+    choice: Option<PolicyChoice>,
+    /// True if it may change only tasks without a tenant.
+    is_untenanted: bool,
+}
+
+impl Bounds {
+    /// Runs a job of a transaction. Its error undoes the job.
+    fn hold<T>(
+        self,
+        board: &mut Board<'_>,
+        actor: &Actor,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error>,
+    ) -> Result<T, kernel::Error> {
+        require_seen(board, &self.named, actor)?;
+        let Some(choice) = self.choice else { return job(board, actor) };
+        let before = board.last_event()?;
+        let made = job(board, actor)?;
+        if self.is_untenanted {
+            require_untenanted(board, before)?;
+        }
+        choice.require(board, before)?;
+        Ok(made)
+    }
+}
+
+/// Refuses a write since `before` that concerns a task of a tenant, as if there were no such task.
+fn require_untenanted(view: &View<'_>, before: EventId) -> Result<(), kernel::Error> {
+    let mut filter = EventFilter { since: before, ..EventFilter::default() };
+    loop {
+        let found = view.some_events(&filter)?;
+        if let Some(event) = found.rows.iter().find(|event| event.tenant.is_some()) {
+            let what = event.task_id.as_ref().map(ToString::to_string).unwrap_or_default();
+            return Err(kernel::Error::NotFound { what: Missing::Task, id: what });
+        }
+        match found.rows.last() {
+            Some(last) if found.more => filter.since = last.id,
+            Some(_) | None => return Ok(()),
+        }
     }
 }
 

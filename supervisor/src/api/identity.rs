@@ -45,8 +45,24 @@ pub(crate) enum Peer {
     Browser(u32),
     /// Browser with a session.
     Session(Arc<Owner>),
-    /// The daemon itself, for a plugin's request; restricted to a tenant if the plugin was called for one.
-    Plugin(PluginName, Option<Tenant>),
+    /// The daemon itself, for a plugin's request.
+    Plugin(CallingPlugin),
+}
+
+/// Plugin that makes a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallingPlugin {
+    pub(crate) name: PluginName,
+    pub(crate) concern: Concern,
+}
+
+/// Tasks that a plugin's request may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Concern {
+    /// Tasks of every tenant, and those without.
+    All,
+    /// Tasks of one tenant, or those without: the tenant of the worker or the user that called the plugin.
+    Of(Option<Tenant>),
 }
 
 /// Key that operators present if workers run under the operator's uid.
@@ -120,8 +136,17 @@ pub(crate) struct Caller {
     pub(super) who: Who,
     /// Board of a worker's run, its only one. An operator names a board in each request.
     pub(super) board: Option<Arc<BoardHandle>>,
-    /// True for a browser.
-    pub(super) is_session: bool,
+    pub(super) via: Via,
+}
+
+/// Way on which an identified caller comes, as far as it matters for its rights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    /// A socket, or this process.
+    Door,
+    /// A session of the dashboard.
+    Session,
+    Plugin(CallingPlugin),
 }
 
 impl Caller {
@@ -185,8 +210,12 @@ pub(super) async fn identify(
     }
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
-        Peer::Plugin(name, tenant) => {
-            Actor { name: format!("plugin:{name}"), tenant: tenant.clone(), ..Actor::system() }
+        Peer::Plugin(plugin) => {
+            let tenant = match &plugin.concern {
+                Concern::All => None,
+                Concern::Of(tenant) => tenant.clone(),
+            };
+            Actor { name: format!("plugin:{}", plugin.name), tenant, ..Actor::system() }
         }
         Peer::Member(uid) => Actor { tenant: Some(tenant_of(service, *uid).await?), ..person(*uid) },
         Peer::Session(owner) => of_session(service, owner).await?,
@@ -215,8 +244,17 @@ pub(super) async fn identify(
             Actor::clone(person)
         }
     };
-    let is_session = matches!(peer, Peer::Session(_));
-    Ok(Caller { who: Who::Live(person), board: None, is_session })
+    let via = match peer {
+        Peer::Session(_) => Via::Session,
+        Peer::Plugin(plugin) => Via::Plugin(plugin.clone()),
+        Peer::Operator(_)
+        | Peer::Member(_)
+        | Peer::Worker
+        | Peer::Run(..)
+        | Peer::InProcess(_)
+        | Peer::Browser(_) => Via::Door,
+    };
+    Ok(Caller { who: Who::Live(person), board: None, via })
 }
 
 /// Returns the person of a browser session. A person who has left a tenant loses the member's session.
@@ -273,7 +311,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     let found = blocking("the token was not looked up", move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash, &roster)? {
-                return Ok(Some(Caller { who, board: Some(board), is_session: false }));
+                return Ok(Some(Caller { who, board: Some(board), via: Via::Door }));
             }
         }
         Ok::<_, Failure>(None)

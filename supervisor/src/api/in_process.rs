@@ -10,10 +10,10 @@ use hyper::{Request, StatusCode, header};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use kernel::{BoardName, PluginName, RequestId, Tenant};
+use kernel::{BoardName, PluginName, RequestId};
 
 use super::doors::Doorway;
-use super::identity::{BOARD_HEADER, Peer, REQUEST_HEADER};
+use super::identity::{BOARD_HEADER, CallingPlugin, Concern, Peer, REQUEST_HEADER};
 use super::router::{Surface, front};
 use crate::failure::{Failure, Problem};
 use crate::service::Service;
@@ -46,8 +46,7 @@ pub(crate) struct Inside(Router);
 #[derive(Clone, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) plugin: &'a PluginName,
-    /// Only tenant that it may see, if it was called for one.
-    pub(crate) tenant: Option<&'a Tenant>,
+    pub(crate) concern: &'a Concern,
     pub(crate) board: &'a BoardName,
     pub(crate) verb: &'a str,
     pub(crate) body: &'a serde_json::Value,
@@ -72,7 +71,10 @@ impl Inside {
         }
         let body = serde_json::to_vec(asked.body).map_err(|e| failed(&e))?;
         let mut request = request.body(Body::from(body)).map_err(|e| failed(&e))?;
-        request.extensions_mut().insert(Peer::Plugin(asked.plugin.clone(), asked.tenant.cloned()));
+        request.extensions_mut().insert(Peer::Plugin(CallingPlugin {
+            name: asked.plugin.clone(),
+            concern: asked.concern.clone(),
+        }));
         let response = match self.0.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

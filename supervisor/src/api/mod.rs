@@ -13,6 +13,7 @@ mod identity;
 mod in_process;
 mod members;
 mod once;
+mod policy_choice;
 mod router;
 mod socket;
 mod streams;
@@ -26,7 +27,9 @@ pub(crate) use doors::{
     raise_descriptors,
 };
 pub(crate) use flag::flag;
-pub(crate) use identity::{BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person};
+pub(crate) use identity::{
+    BOARD_HEADER, Concern, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person,
+};
 pub(crate) use in_process::{Asked, Inside, answer as in_process};
 pub(crate) use router::{Beside, Messages, OwnDoor, Routes, Surface, front};
 pub(crate) use socket::{Socket, Switch, Switching};

@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use crate::api::{Audience, Call, Effect, Verb};
 use crate::automation::chat::May;
 use crate::exit::Code;
 use crate::failure::Failure;
+use crate::host::unlinked;
 use crate::verbs::place_of;
 
 /// Word that removes the directory.
@@ -60,7 +62,10 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
             // Refuses a directory that no task could use, as the creation of a task does again. The directory must also
             // exist already.
             let (looked, found) = (path.clone(), path.display().to_string());
-            let is_directory = move || looked.symlink_metadata().is_ok_and(|kind| kind.is_dir());
+            let is_directory = move || {
+                let kind = unlinked::status(&looked).map(|stat| FileType::from_raw_mode(stat.st_mode));
+                kind.is_ok_and(|kind| kind == FileType::Directory)
+            };
             if !crate::api::blocking("the directory was not looked at", is_directory).await? {
                 return Err(Failure::new(Code::NotFound, format!("{found} is not a directory")));
             }

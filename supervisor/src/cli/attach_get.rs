@@ -1,6 +1,8 @@
-//! `attach-get` at the command line: writes the file where the person wants it, and replaces none.
+//! `attach-get` at the command line: writes the file where the person wants it, and replaces none. Only `--output -`
+//! means standard output: a file that is named `-` is written to a file.
 
 use std::fs::File;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use crate::client::Client;
@@ -17,11 +19,12 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
             .hint("get it over the API: `supervisor help docs/api.md`")
     })?;
     let mut from = File::open(&stored).map_err(|e| Failure::file("read", &stored, &e))?;
-    let to = get.output.unwrap_or_else(|| {
-        // The name of a file that a worker has attached leads nowhere else.
-        Path::new(&kept.file.filename).file_name().map_or_else(|| PathBuf::from("attachment"), PathBuf::from)
-    });
-    if to == Path::new("-") {
+    if get.output.as_deref() == Some(Path::new("-")) {
+        if std::io::stdout().is_terminal() {
+            let why = "standard output is a terminal, which the control characters of a file would reach";
+            return Err(Failure::usage(why)
+                .hint("name a file with --output, or use a pipe, as in: --output - | less"));
+        }
         return match std::io::copy(&mut from, &mut std::io::stdout().lock()) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Failure::failed(format!("standard output cannot be written: {e}")))
@@ -29,6 +32,10 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
             Ok(_) | Err(_) => Ok(0),
         };
     }
+    let to = get.output.unwrap_or_else(|| {
+        // The name of a file that a worker has attached leads nowhere else.
+        Path::new(&kept.file.filename).file_name().map_or_else(|| PathBuf::from("attachment"), PathBuf::from)
+    });
     let mut file = File::create_new(&to).map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => {
             Failure::new(Code::Conflict, format!("{} exists already", to.display()))

@@ -1,7 +1,7 @@
 //! `[a2a]`: profiles that other agents may give work to over the A2A protocol, and the agents that may do so.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hyper::Uri;
 use kernel::{BoardName, Profile, Tenant};
@@ -53,6 +53,32 @@ impl A2aConfig {
             (Some(url), _) => url.trim_end_matches('/').to_owned(),
             (None, Some(at)) => format!("http://{at}"),
             (None, None) => String::new(),
+        }
+    }
+
+    /// True if a `Host` header names this service: by the address in the cards, or by the IP address of `listen`, at any
+    /// port, because a tunnel may have another. A page under DNS rebinding has a name of its own instead.
+    pub(crate) fn is_served_as(&self, host: &str) -> bool {
+        let own = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok());
+        if let Some(named) = own.as_ref().and_then(Uri::authority) {
+            let bare = match own.as_ref().and_then(Uri::scheme_str) {
+                Some("https") => named.as_str().strip_suffix(":443"),
+                _ => named.as_str().strip_suffix(":80"),
+            };
+            if [Some(named.as_str()), bare].into_iter().flatten().any(|own| host.eq_ignore_ascii_case(own)) {
+                return true;
+            }
+        }
+        let Some(at) = self.listen else { return false };
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => name,
+            Some(_) | None => host,
+        };
+        match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) => address == at.ip() || at.ip().is_unspecified(),
+            Err(_) => {
+                (at.ip().is_loopback() || at.ip().is_unspecified()) && name.eq_ignore_ascii_case("localhost")
+            }
         }
     }
 
@@ -124,6 +150,44 @@ mod tests {
     fn read(text: &str) -> Result<A2aConfig, String> {
         let config: A2aConfig = toml::from_str(text).map_err(|e| e.message().to_owned())?;
         config.unusable().map_or(Ok(config), Err)
+    }
+
+    #[test]
+    fn a_service_has_the_names_of_its_cards_and_of_its_listener_and_no_other() {
+        let served = |listen: &str, url: Option<&str>, host: &str| {
+            let config = A2aConfig {
+                listen: Some(listen.parse().unwrap()),
+                url: url.map(str::to_owned),
+                ..A2aConfig::default()
+            };
+            config.is_served_as(host)
+        };
+        let public = Some("https://Agents.example.org/a");
+        for (listen, url, host) in [
+            ("127.0.0.1:8460", None, "127.0.0.1:8460"),
+            ("127.0.0.1:8460", None, "LOCALHOST:8460"),
+            ("[::1]:8460", None, "[::1]:8460"),
+            ("0.0.0.0:8460", None, "192.0.2.7:8460"),
+            ("[::]:8460", None, "[2001:db8::1]:8460"),
+            ("127.0.0.1:8460", None, "127.0.0.1"),
+            ("127.0.0.1:8460", None, "127.0.0.1:9000"),
+            ("127.0.0.1:8460", public, "agents.example.org"),
+            ("127.0.0.1:8460", Some("https://a.example:443"), "a.example"),
+            ("127.0.0.1:8460", public, "127.0.0.1:8460"),
+        ] {
+            assert!(served(listen, url, host), "{listen} {url:?} {host}");
+        }
+        for (listen, url, host) in [
+            ("127.0.0.1:8460", None, ""),
+            ("127.0.0.1:8460", None, "rebound.example.org:8460"),
+            ("0.0.0.0:8460", None, "rebound.example.org:8460"),
+            ("127.0.0.1:8460", None, "127.0.0.1.example.org"),
+            ("127.0.0.1:8460", None, "192.0.2.7:8460"),
+            ("192.0.2.7:8460", None, "localhost:8460"),
+            ("127.0.0.1:8460", public, "agents.example.org:8460"),
+        ] {
+            assert!(!served(listen, url, host), "{listen} {url:?} {host}");
+        }
     }
 
     #[test]

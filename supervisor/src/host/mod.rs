@@ -28,6 +28,8 @@ pub(crate) mod sockets;
 pub(crate) mod spare;
 pub(crate) mod timer;
 pub(crate) mod uids;
+pub(crate) mod umask;
+pub(crate) mod unlinked;
 pub(crate) mod usage;
 pub(crate) mod watch;
 pub(crate) mod worker_signal;

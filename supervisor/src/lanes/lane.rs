@@ -191,6 +191,11 @@ impl Lane {
         LaneHosts { name: name.to_string(), has_file, hosts: self.additions.hosts.clone() }
     }
 
+    /// True if a service or an agent does the work, and its workers only ask it.
+    pub(crate) fn works_elsewhere(&self) -> bool {
+        self.service.is_some()
+    }
+
     /// Returns the host of the lane's service.
     pub(crate) fn service_target(&self) -> Option<Target> {
         self.service.as_ref()?.target()

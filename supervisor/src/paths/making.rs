@@ -11,6 +11,8 @@ use crate::failure::Failure;
 
 /// Length of the longest path, in bytes, that fits a `sockaddr_un` with its terminating zero (`unix(7)`).
 const SOCKET_PATH_LIMIT: usize = 107;
+/// Mode of the directories above a root that are made with it: who may write to one of them may replace the root.
+const PARENT: u32 = 0o755;
 /// Run number with the most digits that must fit a socket path. Runs are numbered from 1 on each board.
 const DIGITS: RunId = RunId(999_999_999);
 
@@ -101,7 +103,7 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> Result<(), Failure> {
     let create = || DirBuilder::new().mode(mode).create(dir);
     let outcome = match (create(), dir.parent()) {
         (Err(e), Some(parent)) if e.kind() == std::io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(parent).map_err(fail)?;
+            DirBuilder::new().recursive(true).mode(PARENT).create(parent).map_err(fail)?;
             create()
         }
         (outcome, _) => outcome,

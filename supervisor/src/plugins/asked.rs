@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{Calls, Line, OfWorkers};
 use super::requests::{Occasion, Refused, carry_out};
+use crate::api::Concern;
 use crate::automation::plugins::{Plugin, VERSION};
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -120,7 +121,12 @@ impl Calls {
         if actor.run.is_some() && reply.size() > OF_WORKER {
             return Err(name(Failure::failed(format!("its answer has more than {OF_WORKER} bytes"))));
         }
-        let occasion = Occasion { plugin, board, tenant: actor.tenant.as_ref(), id, refused: Refused::Fails };
+        // A worker without a tenant reaches the tasks without one; an operator reaches all.
+        let concern = match (&actor.tenant, &actor.run) {
+            (None, None) => Concern::All,
+            (tenant, _) => Concern::Of(tenant.clone()),
+        };
+        let occasion = Occasion { plugin, board, concern: &concern, id, refused: Refused::Fails };
         carry_out(self, occasion, &reply.requests).await.map_err(name)?;
         Ok(Answer { text: reply.text, data: reply.data })
     }

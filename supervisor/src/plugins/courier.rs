@@ -17,6 +17,7 @@ use super::calls::{self, Calls};
 use super::check::sweep;
 use super::protocol;
 use super::requests::{Occasion, Refused, carry_out};
+use crate::api::Concern;
 use crate::automation::plugins::Plugin;
 use crate::failpoint;
 use crate::failure::Failure;
@@ -236,8 +237,13 @@ async fn handle(
     let asked = protocol::event(&plugin.name, board.name(), event);
     let reply = calls.call(service, plugin, &asked, calls::Line::Events(board.name().clone())).await?;
     let id = format!("{}-e{}", board.id(), event.id);
-    let occasion =
-        Occasion { plugin, board: board.name(), tenant: None, id: Some(&id), refused: Refused::LeftOut };
+    let occasion = Occasion {
+        plugin,
+        board: board.name(),
+        concern: &Concern::All,
+        id: Some(&id),
+        refused: Refused::LeftOut,
+    };
     carry_out(calls, occasion, &reply.requests).await
 }
 

@@ -1,10 +1,10 @@
 //! Carries out the requests of a plugin's reply in order, as far as its `plugin.toml` permits them.
 
-use kernel::{BoardName, RequestId, Tenant};
+use kernel::{BoardName, RequestId};
 
 use super::calls::Calls;
 use super::protocol::Request;
-use crate::api::Asked;
+use crate::api::{Asked, Concern};
 use crate::automation::plugins::Plugin;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -14,8 +14,7 @@ use crate::failure::Failure;
 pub(super) struct Occasion<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) board: &'a BoardName,
-    /// Only tenant that its requests may concern; none for all.
-    pub(super) tenant: Option<&'a Tenant>,
+    pub(super) concern: &'a Concern,
     /// Id that is the same for a repeated call, so that no request is carried out twice.
     pub(super) id: Option<&'a str>,
     pub(super) refused: Refused,
@@ -52,12 +51,12 @@ pub(super) async fn carry_out(
     occasion: Occasion<'_>,
     requests: &[Request],
 ) -> Result<(), Failure> {
-    let Occasion { plugin, board, tenant, id, refused } = occasion;
+    let Occasion { plugin, board, concern, id, refused } = occasion;
     check(plugin, requests)?;
     let Some(inside) = calls.inside().filter(|_| !requests.is_empty()) else { return Ok(()) };
     for (at, Request { verb, body }) in requests.iter().enumerate() {
         let id = id.and_then(|id| format!("plugin-{}-{id}-{at}", plugin.name).parse::<RequestId>().ok());
-        let asked = Asked { plugin: &plugin.name, tenant, board, verb, body, id };
+        let asked = Asked { plugin: &plugin.name, concern, board, verb, body, id };
         let Err(failure) = inside.carry_out(asked).await else { continue };
         let is_left_out = refused == Refused::LeftOut;
         if !is_left_out || matches!(failure.code, Code::TryAgain | Code::Throttled | Code::Unreachable) {

@@ -1,8 +1,9 @@
-//! Broker of a run: turns a plain request for a host into a request over TLS, with a header that the worker never
-//! has.
+//! Plain requests of a run: each is passed on to its host, by a broker over TLS with a header that the worker never
+//! has, or else in the clear.
 //!
 //! A full HTTP server parses the worker's request and writes it anew, so this proxy alone decides where a message
-//! ends. The header is added last. Redirects are not followed; they are passed to the worker.
+//! ends. A connection serves one request: another one has its own connection, is checked and counts. The header of a
+//! broker is added last. Redirects are not followed; they are passed to the worker.
 
 use std::convert::Infallible;
 use std::io::{self, Cursor};
@@ -16,13 +17,14 @@ use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::PathAndQuery;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, Uri, header};
+use hyper::{Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kernel::Clock as _;
 use policies::{Broker, Host, Target};
 use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::task::AbortOnDropHandle;
@@ -30,11 +32,12 @@ use tokio_util::task::AbortOnDropHandle;
 use super::answer::DENIED;
 use super::credentials::{header_stays, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
-use super::meter::NotTaken;
+use super::meter::{NotTaken, Passage};
 use super::reach::{Unreached, reach, within};
 use super::relay::Activity;
 use super::retry_after;
 use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
+use super::verdict;
 
 /// Limit on the head of a response, and on read-ahead, in bytes.
 const ANSWER_HEAD: usize = 64 << 10;
@@ -53,22 +56,44 @@ const OF_THE_WAY: [&str; 12] = [
     "transfer-encoding",
     "upgrade",
 ];
+/// Methods that no request may have, in any case: some servers read methods without regard to it. The response to
+/// TRACE, and to TRACK of IIS, repeats the request with the headers that a broker added; CONNECT makes a tunnel behind
+/// the server.
+const REFUSED_METHODS: [&str; 3] = ["TRACE", "TRACK", "CONNECT"];
+
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Serves one request. `ahead` is the part of it that was read already. `inside` is the host of the tunnel; without a
-/// tunnel the path begins with the host.
+/// Host of a plain request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Aim<'a> {
+    /// The host at the beginning of the path, which has a broker.
+    Path,
+    /// The host of the tunnel, which has a broker.
+    Tunnel(&'a Target),
+    /// The host in the target of the request, which gets it in the clear.
+    Clear(&'a Target),
+}
+
+/// Traffic of a connection.
+struct Traffic {
+    activity: Activity,
+    /// Notified when a budget of bytes is spent in the middle of a request.
+    spent: Notify,
+}
+
+/// Serves one request. `ahead` is the part of it that was read already.
 pub(super) async fn serve(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     ahead: Vec<u8>,
-    inside: Option<&Target>,
+    aim: Aim<'_>,
     terms: &Terms,
 ) {
-    let activity = Arc::new(Activity::now());
+    let traffic = Arc::new(Traffic { activity: Activity::now(), spent: Notify::new() });
     let (reads, writes) = tokio::io::split(worker);
     let stream = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
     let answer = |request| {
-        let activity = Arc::clone(&activity);
-        async move { Ok::<_, Infallible>(exchange(request, inside, terms, &activity).await) }
+        let traffic = Arc::clone(&traffic);
+        async move { Ok::<_, Infallible>(exchange(request, aim, terms, &traffic).await) }
     };
     let served = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
@@ -78,19 +103,20 @@ pub(super) async fn serve(
         .header_read_timeout(TIME)
         .serve_connection(TokioIo::new(stream), service_fn(answer));
     tokio::select! {
-        // Either arm ends the connection, so the cancelled future has no client left.
+        // Each arm ends the connection, so the cancelled future has no client left.
         _ = served => {}
-        () = activity.idle() => {}
+        () = traffic.activity.idle() => {}
+        () = traffic.spent.notified() => {}
     }
 }
 
 async fn exchange(
     request: Request<Incoming>,
-    inside: Option<&Target>,
+    aim: Aim<'_>,
     terms: &Terms,
-    activity: &Arc<Activity>,
+    traffic: &Arc<Traffic>,
 ) -> Response<Body> {
-    let answered = ask(request, inside, terms, activity).await;
+    let answered = ask(request, aim, terms, traffic).await;
     if answered.is_err() {
         terms.tally.answer_itself();
     }
@@ -132,15 +158,60 @@ impl Unanswered {
 
 async fn ask(
     request: Request<Incoming>,
+    aim: Aim<'_>,
+    terms: &Terms,
+    traffic: &Arc<Traffic>,
+) -> Result<Response<Body>, Unanswered> {
+    let method = request.method().as_str();
+    if REFUSED_METHODS.iter().any(|refused| method.eq_ignore_ascii_case(refused)) {
+        return Err(said(StatusCode::METHOD_NOT_ALLOWED, "this proxy passes on no such request"));
+    }
+    match aim {
+        Aim::Path => by_broker(request, None, terms, traffic).await,
+        Aim::Tunnel(target) => by_broker(request, Some(target), terms, traffic).await,
+        Aim::Clear(target) => in_the_clear(request, target, terms, traffic).await,
+    }
+}
+
+fn said(status: StatusCode, text: &str) -> Unanswered {
+    Unanswered::Said(status, text.to_owned())
+}
+
+/// Passes a request on in the clear.
+async fn in_the_clear(
+    request: Request<Incoming>,
+    target: &Target,
+    terms: &Terms,
+    traffic: &Arc<Traffic>,
+) -> Result<Response<Body>, Unanswered> {
+    let unreached = |unreached| Unanswered::Unreached(target.clone(), unreached);
+    // The name is checked before it is resolved: a DNS query for a refused name could carry data out.
+    verdict::of_target(&terms.policy, target).map_err(|refusal| unreached(Unreached::Refused(refusal)))?;
+    let path = request.uri().path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
+    let Ok(uri) = path.parse::<PathAndQuery>().map(Uri::from) else {
+        return Err(said(StatusCode::BAD_REQUEST, "the path cannot be passed on"));
+    };
+    let mut passage = terms.meter.take(&target.to_string()).await.map_err(Unanswered::NotTaken)?;
+    let mut headers = without(request.headers(), |_| false);
+    let host = if target.port == 80 { target.host.to_string() } else { target.to_string() };
+    headers.insert(HOST, value(host.as_bytes(), target)?);
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let server = reach(&terms.policy, &terms.lookups, target).await;
+    terms.note_attempt(target, &server);
+    let server = server.map_err(unreached)?;
+    // A failure before this point returns the charge; from here on the request counts.
+    passage.reached();
+    let passed = Passed { target, uri, headers, traffic, is_brokered: false };
+    send(request, passed, server, passage).await
+}
+
+/// Passes a request on by the broker of its host.
+async fn by_broker(
+    request: Request<Incoming>,
     inside: Option<&Target>,
     terms: &Terms,
-    activity: &Arc<Activity>,
+    traffic: &Arc<Traffic>,
 ) -> Result<Response<Body>, Unanswered> {
-    let said = |status, text: &str| Unanswered::Said(status, text.to_owned());
-    if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
-        // The response to TRACE repeats the request, including the headers that the broker added.
-        return Err(said(StatusCode::METHOD_NOT_ALLOWED, "a broker does not accept such a request"));
-    }
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
     let asked = inside.map_or_else(|| brokered(path), |target| Some((target.clone(), path.to_owned())));
     let Some((target, rest)) = asked else {
@@ -181,37 +252,63 @@ async fn ask(
     };
     let server = within(encrypted).await;
     let server = server.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
-    let (reads, writes) = tokio::io::split(server);
     // A failure before this point returns the charge; from here on the request counts.
     passage.reached();
+    let passed = Passed { target: &target, uri, headers, traffic, is_brokered: true };
+    send(request, passed, server, passage).await
+}
+
+/// A request as its host gets it, without its method and body.
+struct Passed<'a> {
+    target: &'a Target,
+    uri: Uri,
+    headers: HeaderMap,
+    traffic: &'a Arc<Traffic>,
+    /// True for the request of a broker: its answer tells of the account, and is not cut off.
+    is_brokered: bool,
+}
+
+/// Sends a request to its host over a connection, and returns the response.
+async fn send(
+    request: Request<Incoming>,
+    passed: Passed<'_>,
+    server: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    passage: Passage,
+) -> Result<Response<Body>, Unanswered> {
+    let Passed { target, uri, headers, traffic, is_brokered } = passed;
+    let (reads, writes) = tokio::io::split(server);
     let passage = Arc::new(passage);
-    let (counted, active) = (Arc::clone(&passage), Arc::clone(activity));
-    let reads = InspectReader::new(reads, move |bytes| {
-        counted.received(bytes.len());
-        active.note();
-    });
-    let (counted, active) = (Arc::clone(&passage), Arc::clone(activity));
-    let writes = InspectWriter::new(writes, move |bytes| {
-        counted.sent(bytes.len());
-        active.note();
-    });
+    let note = |count: fn(&Passage, usize)| {
+        let (passage, traffic) = (Arc::clone(&passage), Arc::clone(traffic));
+        move |bytes: &[u8]| {
+            count(&passage, bytes.len());
+            traffic.activity.note();
+            if !is_brokered && passage.is_over() {
+                traffic.spent.notify_one();
+            }
+        }
+    };
+    let reads = InspectReader::new(reads, note(Passage::received));
+    let writes = InspectWriter::new(writes, note(Passage::sent));
     let handshake = hyper::client::conn::http1::Builder::new()
         .max_buf_size(ANSWER_HEAD)
         .max_headers(HEADERS)
         .handshake::<_, Incoming>(TokioIo::new(tokio::io::join(reads, writes)))
         .await;
     let (mut sender, connection) =
-        handshake.map_err(|e| Unanswered::failed(&target, "cannot be asked", &e))?;
+        handshake.map_err(|e| Unanswered::failed(target, "cannot be asked", &e))?;
     // Drives the connection; it is aborted with the response body, or on any error before.
     let driver = AbortOnDropHandle::new(tokio::spawn(connection));
     let (parts, body) = request.into_parts();
     let mut asked = Request::new(body);
     (*asked.method_mut(), *asked.uri_mut(), *asked.headers_mut()) = (parts.method, uri, headers);
     let answer = sender.send_request(asked).await;
-    let answer = answer.map_err(|e| Unanswered::failed(&target, "did not answer", &e))?;
+    let answer = answer.map_err(|e| Unanswered::failed(target, "did not answer", &e))?;
     let (mut parts, answer) = answer.into_parts();
-    let opens = retry_after::read(parts.status, &parts.headers, kernel::SystemClock.now());
-    passage.answered(parts.status.as_u16(), opens);
+    if is_brokered {
+        let opens = retry_after::read(parts.status, &parts.headers, kernel::SystemClock.now());
+        passage.answered(parts.status.as_u16(), opens);
+    }
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(said(
             StatusCode::BAD_GATEWAY,

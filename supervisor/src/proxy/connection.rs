@@ -5,7 +5,7 @@ use std::io::Cursor;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::answer::{answer, refuse};
-use super::broker;
+use super::broker::{self, Aim};
 use super::ended;
 use super::head::{self, HeadError, Kind, Request};
 use super::meter::NotTaken;
@@ -23,18 +23,16 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Ok(request) => request,
         Err(error) => return answer_itself(worker, terms, error.status(), &error.to_string()).await,
     };
-    let head = match kind {
+    match kind {
         Kind::Tunnel if target.is_own_proxy() => return serve_own_tunnel(worker, rest, terms).await,
-        Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
-        Kind::Tunnel => {
-            // A broker's host: the tunnel ends here, so that the broker can add its header.
-            if let Some(config) = terms.certified(&target) {
-                return ended::serve(worker, rest, &target, config, terms).await;
-            }
-            None
-        }
-        Kind::Clear(head) => Some(head),
-    };
+        Kind::Brokered => return broker::serve(worker, rest, Aim::Path, terms).await,
+        Kind::Clear => return broker::serve(worker, rest, Aim::Clear(&target), terms).await,
+        Kind::Tunnel => {}
+    }
+    // A broker's host: the tunnel ends here, so that the broker can add its header.
+    if let Some(config) = terms.certified(&target) {
+        return ended::serve(worker, rest, &target, config, terms).await;
+    }
     // The name is checked before it is resolved: a DNS query for a refused name could carry data out.
     if let Err(refusal) = verdict::of_target(&terms.policy, &target) {
         return refuse(worker, &refused(terms, &refusal)).await;
@@ -64,17 +62,11 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     };
     // From here on the request counts; a failure before returns the charge.
     passage.reached();
-    let ahead = match head {
-        None => {
-            if worker.write_all(ESTABLISHED).await.is_err() {
-                return;
-            }
-            rest
-        }
-        Some(head) => [head, rest].concat(),
-    };
-    if server.write_all(&ahead).await.is_ok() {
-        passage.sent(ahead.len());
+    if worker.write_all(ESTABLISHED).await.is_err() {
+        return;
+    }
+    if server.write_all(&rest).await.is_ok() {
+        passage.sent(rest.len());
         relay(worker, server, &passage).await;
     }
 }
@@ -88,9 +80,9 @@ async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead
     let (reads, writes) = tokio::io::split(worker);
     let mut inside = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
     match head::read(&mut inside).await {
-        Ok(Request { kind: Kind::Brokered, rest, .. }) => broker::serve(inside, rest, None, terms).await,
+        Ok(Request { kind: Kind::Brokered, rest, .. }) => broker::serve(inside, rest, Aim::Path, terms).await,
         // A tunnel in a tunnel would have no end.
-        Ok(Request { kind: Kind::Tunnel | Kind::Clear(_), .. }) => {
+        Ok(Request { kind: Kind::Tunnel | Kind::Clear, .. }) => {
             let error = HeadError::NoProxyRequest;
             answer_itself(inside, terms, error.status(), &error.to_string()).await;
         }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::answer;
-use super::broker;
+use super::broker::{self, Aim};
 use super::head;
 use super::terms::Terms;
 
@@ -40,7 +40,7 @@ pub(super) async fn serve(
         }
     };
     match head::read_inside(&mut inside, target).await {
-        Ok(head) => broker::serve(inside, head, Some(target), terms).await,
+        Ok(head) => broker::serve(inside, head, Aim::Tunnel(target), terms).await,
         Err(error) => answer(inside, error.status(), &error.to_string()).await,
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the head of a request to the proxy within limits, and rewrites it for the server.
+//! Reads the head of a request to the proxy within limits, and finds the server that it is for.
 
 use std::io;
 use std::time::Duration;
@@ -14,25 +14,22 @@ pub(super) const HEADERS: usize = 100;
 pub(super) const TIME: Duration = Duration::from_secs(10);
 /// Default port of a host in a request over TLS.
 const TLS: u16 = 443;
-/// Hop-by-hop headers (RFC 9110, section 7.6.1), and `Host`, which is made anew.
-const OWN: [&str; 7] =
-    ["connection", "keep-alive", "te", "upgrade", "host", "proxy-connection", "proxy-authorization"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// Host and port.
     pub(super) target: Target,
     pub(super) kind: Kind,
-    /// Input after the head.
+    /// Input after the head of a tunnel; for other requests all of it, including the head.
     pub(super) rest: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tunnel,
-    /// A single plain request: its head, rewritten for the server.
-    Clear(Vec<u8>),
-    /// A request for the target's broker. `rest` holds all of it, including the head.
+    /// A single plain request.
+    Clear,
+    /// A request for the target's broker.
     Brokered,
 }
 
@@ -127,8 +124,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
     }
     let (Some(method), Some(path)) = (head.method, head.path) else { return Err(HeadError::Malformed) };
     check_framing(head.headers)?;
-    let rest = bytes.get(length..).unwrap_or_default().to_vec();
     if method == "CONNECT" {
+        let rest = bytes.get(length..).unwrap_or_default().to_vec();
         return Ok(Some(Request { target: Target::parse(path, None)?, kind: Kind::Tunnel, rest }));
     }
     if let Some((target, _)) = brokered(path) {
@@ -140,8 +137,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
         let (target, _) = brokered(&path).ok_or(HeadError::NoProxyRequest)?;
         return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
     }
-    let kind = Kind::Clear(for_server(method, &target, &path, head.headers));
-    Ok(Some(Request { target, kind, rest }))
+    Ok(Some(Request { target, kind: Kind::Clear, rest: bytes.to_vec() }))
 }
 
 /// Checks the head of a request inside a tunnel; none if it is incomplete.
@@ -198,34 +194,6 @@ fn check_framing(headers: &[httparse::Header<'_>]) -> Result<(), HeadError> {
     if counted > 1 || (counted > 0 && encoded > 0) { Err(HeadError::Framing) } else { Ok(()) }
 }
 
-/// Writes the head for the server, for a single request and without headers for the proxy.
-fn for_server(method: &str, target: &Target, path: &str, headers: &[httparse::Header<'_>]) -> Vec<u8> {
-    let is = |header: &httparse::Header<'_>, name: &str| header.name.eq_ignore_ascii_case(name);
-    // Headers that `Connection` names are for the proxy too.
-    let named: Vec<String> = headers
-        .iter()
-        .filter(|header| is(header, "connection"))
-        .flat_map(|header| {
-            let names = String::from_utf8_lossy(header.value);
-            names.split(',').map(|name| name.trim().to_ascii_lowercase()).collect::<Vec<_>>()
-        })
-        .filter(|name| !matches!(name.as_str(), "content-length" | "transfer-encoding"))
-        .collect();
-    let host = if target.port == 80 { target.host.to_string() } else { target.to_string() };
-    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n").into_bytes();
-    for header in headers {
-        let is_own = OWN.iter().any(|own| is(header, own)) || named.iter().any(|name| is(header, name));
-        if !is_own {
-            head.extend_from_slice(header.name.as_bytes());
-            head.extend_from_slice(b": ");
-            head.extend_from_slice(header.value);
-            head.extend_from_slice(b"\r\n");
-        }
-    }
-    head.extend_from_slice(b"\r\n");
-    head
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,7 +204,7 @@ mod tests {
             let clear = match request.kind {
                 Kind::Tunnel => None,
                 Kind::Brokered => Some("brokered".to_owned()),
-                Kind::Clear(head) => Some(String::from_utf8(head).unwrap()),
+                Kind::Clear => Some("clear".to_owned()),
             };
             (request.target.to_string(), clear, String::from_utf8(request.rest).unwrap())
         }))
@@ -250,15 +218,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_in_the_clear_reaches_the_server_without_what_was_for_the_proxy() {
-        let text = "POST HTTP://Api.Example:8080/a?b=c HTTP/1.1\r\nHost: internal\r\nProxy-Authorization: Basic x\r\n\
-                    Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nX-Kept: 2\r\nContent-Length: 2\r\n\r\nhi";
-        let head = "POST /a?b=c HTTP/1.1\r\nHost: api.example:8080\r\nConnection: close\r\nX-Kept: 2\r\n\
-                    Content-Length: 2\r\n\r\n";
-        assert_eq!(parsed(text), Ok(Some(("api.example:8080".into(), Some(head.into()), "hi".into()))));
-        let (target, head, _) = parsed("GET http://[::1]?q HTTP/1.1\r\n\r\n").unwrap().unwrap();
-        assert_eq!(target, "[::1]:80");
-        assert!(head.unwrap().starts_with("GET /?q HTTP/1.1\r\nHost: [::1]\r\n"));
+    fn a_request_in_the_clear_names_its_host_in_its_target_and_is_kept_whole() {
+        for (uri, target) in [
+            ("HTTP://Api.Example:8080/a?b=c", "api.example:8080"),
+            ("http://[::1]?q", "[::1]:80"),
+            ("http://api.example", "api.example:80"),
+        ] {
+            let text = format!("POST {uri} HTTP/1.1\r\nHost: internal\r\nContent-Length: 2\r\n\r\nhi");
+            assert_eq!(parsed(&text), Ok(Some((target.into(), Some("clear".into()), text.clone()))), "{uri}");
+        }
     }
 
     #[test]

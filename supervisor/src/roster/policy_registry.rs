@@ -96,6 +96,11 @@ impl PolicyRegistry {
         }
     }
 
+    /// True if the policy of a name is usable and confines its runs.
+    pub(crate) fn confines(&self, name: &str) -> bool {
+        self.find(name).is_ok_and(Policy::is_confined)
+    }
+
     /// Returns the policy of a name for the program of `who`; refuses a policy with a proxy, which such a program
     /// lacks.
     pub(crate) fn without_proxy(&self, name: &str, who: &str) -> Result<&Policy, String> {

@@ -256,13 +256,17 @@ impl Verb for Create {
     });
     type Reply = Created;
 
+    fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
+    }
+
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.tenant)?;
         self.created_by = None;
         if self.notify.as_deref().is_some_and(|channel| channel != "none") {
             return Err(not_for_members("a channel of messages"));
         }
-        of_tenant::require_no_policy(self.policy.as_ref())
+        Ok(())
     }
 
     async fn run(self, mut call: Call) -> Result<Created, Failure> {
@@ -314,6 +318,8 @@ impl Create {
         }
         let place = self.place()?;
         if call.actor.kind != ActorKind::Worker {
+            // The task of a plugin that is called for a tenant is one of this tenant, whether it says so or not.
+            self.tenant = self.tenant.or_else(|| call.actor.tenant.clone());
             of_tenant::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy)?;
             of_tenant::require_place(call, self.tenant.as_ref(), &place)?;
             call.actor.uid = of_tenant::acting_uid(call);

@@ -1,6 +1,6 @@
 //! `dispatch-fleet`: a task for each subdirectory of a directory, once for each tick.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use kernel::{
@@ -233,6 +233,11 @@ impl DispatchFleet {
     }
 
     fn task(&self, directory: &str, tick: &Tick) -> Result<NewFleetTask, Failure> {
+        let parts: Vec<_> = Path::new(directory).components().collect();
+        if !matches!(parts.as_slice(), [Component::Normal(only)] if *only == directory) {
+            return Err(Failure::usage(format!("{directory:?} is not the name of a directory"))
+                .hint("name each directory by one part of its path, as `ls` lists it"));
+        }
         let named: Tenant = directory.parse().map_err(|e: kernel::ParseError| {
             Failure::usage(format!("the directory's name: {e}"))
                 .hint("rename it, or leave it out with --match")
@@ -261,31 +266,40 @@ impl DispatchFleet {
         Ok(NewFleetTask { directory: directory.to_owned(), task })
     }
 
+    /// Returns the task of a directory, judged by its name and place alone: nothing of the host is looked at.
+    fn judged(&self, directory: &str, tick: &Tick, call: &Call) -> Result<NewFleetTask, Failure> {
+        let mut task = self.task(directory, tick)?;
+        let tenant = task.task.tenant.clone();
+        let own = &mut task.task;
+        of_tenant::fill_in(call, tenant.as_ref(), &mut own.assignee, &mut own.policy)?;
+        let place = WorkspaceSpec::Directory(self.root.join(directory));
+        of_tenant::require_place(call, tenant.as_ref(), &place)?;
+        Ok(task)
+    }
+
     /// The tasks of directories that can have one, and why others cannot.
     async fn tasks(
         &self,
         tick: &Tick,
         call: &Call,
     ) -> Result<Vec<(String, Result<NewFleetTask, Failure>)>, Failure> {
-        let (root, names) = (self.root.clone(), self.directories.clone());
+        // No name is joined to the root, and no directory is looked at, before it is judged.
+        let judged = self.directories.iter().map(|name| (name.clone(), self.judged(name, tick, call)));
+        let (judged, root): (Vec<_>, _) = (judged.collect(), self.root.clone());
         let looked = blocking("the directories were not looked at", move || {
             let above = Above::look(&root)?;
-            let look = |name: String| (above.require(&root.join(&name)), name);
-            Ok::<_, Failure>(names.into_iter().map(look).collect::<Vec<_>>())
+            let look = |(name, task): (String, Result<NewFleetTask, Failure>)| {
+                let task = task.and_then(|task| above.require(&root.join(&name)).map(|()| task));
+                (name, task)
+            };
+            Ok::<_, Failure>(judged.into_iter().map(look).collect::<Vec<_>>())
         });
         let mut tasks = Vec::new();
-        for (looked, name) in looked.await?? {
-            let task = match looked.and_then(|()| self.task(&name, tick)) {
-                Ok(mut task) => {
+        for (name, task) in looked.await?? {
+            let task = match task {
+                Ok(task) => {
                     let place = WorkspaceSpec::Directory(self.root.join(&name));
-                    let tenant = task.task.tenant.clone();
-                    let own = &mut task.task;
-                    let filled =
-                        of_tenant::fill_in(call, tenant.as_ref(), &mut own.assignee, &mut own.policy);
-                    match filled.and_then(|()| of_tenant::require_place(call, tenant.as_ref(), &place)) {
-                        Ok(()) => check_workspace(&call.service, &place, call.actor.uid).await.map(|_| task),
-                        Err(failure) => Err(failure),
-                    }
+                    check_workspace(&call.service, &place, call.actor.uid).await.map(|_| task)
                 }
                 Err(failure) => Err(failure),
             };
@@ -307,9 +321,12 @@ impl Verb for DispatchFleet {
         Duration::from_mins(10)
     }
 
+    fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
+    }
+
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
-        confine_to(tenant, &mut self.tenant)?;
-        of_tenant::require_no_policy(self.policy.as_ref())
+        confine_to(tenant, &mut self.tenant)
     }
 
     async fn run(self, mut call: Call) -> Result<FleetDispatched, Failure> {
@@ -458,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_directory_whose_name_no_tenant_can_have_is_refused() {
-        for name in ["a b", "..", "a/b", "$(id)", ""] {
+        for name in ["a b", "..", ".", "a/b", "a/", "/root/.ssh", "$(id)", ""] {
             assert!(fleet("x").task(name, &"7".parse().unwrap()).is_err(), "{name}");
         }
     }

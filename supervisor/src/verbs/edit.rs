@@ -6,7 +6,7 @@ use kernel::{CommitMode, Pool, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, obstacles, of_tenant, texts};
+use super::{create, obstacles, texts};
 use crate::api::{Audience, Call, Effect, Verb, not_for_members, require_own};
 use crate::command::Command;
 use crate::failure::Failure;
@@ -176,6 +176,10 @@ impl Verb for Edit {
     const MEMBERS: bool = true;
     type Reply = Edited;
 
+    fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
+    }
+
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         if self.tenant.is_some() {
             return Err(not_for_members("another tenant for a task"));
@@ -183,8 +187,7 @@ impl Verb for Edit {
         if self.workspace.is_some() {
             return Err(not_for_members("another workspace for a task"));
         }
-        require_own(tenant, self.tenant.as_ref())?;
-        of_tenant::require_no_policy(self.policy.as_ref())
+        require_own(tenant, self.tenant.as_ref())
     }
 
     async fn run(self, call: Call) -> Result<Edited, Failure> {

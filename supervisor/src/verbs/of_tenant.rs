@@ -3,7 +3,7 @@
 use kernel::{Profile, Tenant};
 use workspace::WorkspaceSpec;
 
-use crate::api::{Call, not_for_members};
+use crate::api::Call;
 use crate::config::tenants::TenantConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -28,11 +28,6 @@ pub(super) fn fill_in(
         policy.clone_from(&own.policy);
     }
     Ok(())
-}
-
-/// Refuses a policy that one of a tenant's users names: what its workers may touch is an operator's choice.
-pub(super) fn require_no_policy(policy: Option<&String>) -> Result<(), Failure> {
-    if policy.is_some() { Err(not_for_members("the policy of a task")) } else { Ok(()) }
 }
 
 /// Refuses a place that is not beneath the directory of the tenant. The users of a tenant without a directory have scratch ones alone.

@@ -227,6 +227,10 @@ impl Verb for Patch {
     const MEMBERS: bool = true;
     type Reply = Edited;
 
+    fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
+    }
+
     /// Checks fields that the users of tenants may also set by verbs of their own: `edit`, `assign`, `block`, `promote`, `unblock`,
     /// `archive`.
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {

@@ -82,7 +82,7 @@ pub(super) async fn claim(
     };
     let provision = Provision::of(&context.service, board).await?;
     let id = candidate.task.clone();
-    let resumes = lane.state().is_some();
+    let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
     let (logs, board_name) = (context.host.root.clone(), board.name().clone());
     let workplaces = context.service.workplaces();
     let current = Arc::clone(&config);
@@ -107,7 +107,12 @@ pub(super) async fn claim(
             let files_dir = logs.run_files(&board_name, run.id);
             let place =
                 |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
-            let context = board.context(&id, ContextLimits::default(), &place)?.text;
+            let limits = ContextLimits::default();
+            let context = if is_elsewhere {
+                board.context_elsewhere(&id, limits)?.text
+            } else {
+                board.context(&id, limits, &place)?.text
+            };
             let resume = if resumes { resume(board, &run, &place)? } else { None };
             let files = board.files_of_run(&id)?;
             // All input of the start is read in this transaction, because a committed claim must not fail afterwards.

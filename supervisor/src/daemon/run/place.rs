@@ -15,6 +15,7 @@ use super::stage::Stage;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{self, JobFailure, system_reads};
+use crate::host::unlinked;
 use crate::host::worker_user::{Standing, Unfit};
 use crate::paths::make_dir;
 
@@ -120,7 +121,7 @@ pub(super) fn remedy(unfit: &Unfit, path: &Path) -> String {
 /// advice does not make root trust it, because programs named in its configuration would run as root.
 fn other_owner(path: &Path) -> String {
     let shown = path.display();
-    if !path.exists() {
+    if !unlinked::exists(path) {
         return format!("make it for a user of its own: install -d -o <user> -g <group> {shown}");
     }
     if is_of_system(path) {
@@ -129,7 +130,7 @@ fn other_owner(path: &Path) -> String {
             .to_owned();
     }
     let git = format!("; then use git there as that user: runuser -u <user> -- git -C {shown} status");
-    let git = if path.join(".git").exists() { git.as_str() } else { "" };
+    let git = if unlinked::exists(&path.join(".git")) { git.as_str() } else { "" };
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 

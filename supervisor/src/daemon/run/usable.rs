@@ -14,6 +14,7 @@ use crate::config::WorkerConfig;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::host::job::{self, Cause, JobFailure};
+use crate::host::unlinked;
 use crate::host::worker_user::{Standing, job_user};
 use crate::paths::Root;
 use crate::service::Service;
@@ -70,17 +71,17 @@ fn look(
     closed::check(root, config, spec)?;
     let ground = ground.map_err(|failure| match spec {
         // A directory made there would be no repository.
-        WorkspaceSpec::Worktree { .. } if !path.exists() => {
+        WorkspaceSpec::Worktree { .. } if !unlinked::exists(path) => {
             Failure::new(Code::NotFound, format!("there is no git repository at {}", path.display()))
                 .hint("name a repository that is there, as in worktree:/path/to/repository")
         }
-        _ => refused(if path.exists() { Code::Usage } else { Code::NotFound }, failure),
+        _ => refused(if unlinked::exists(path) { Code::Usage } else { Code::NotFound }, failure),
     })?;
     let owner = ground.owner;
     let presence = if ground.path == path { Presence::There } else { Presence::ToBeMade };
     if matches!(spec, WorkspaceSpec::Worktree { .. })
-        && !path.join(".git").exists()
-        && !path.join("HEAD").exists()
+        && !unlinked::exists(&path.join(".git"))
+        && !unlinked::exists(&path.join("HEAD"))
     {
         return Err(Failure::new(
             Code::NotFound,
