@@ -27,7 +27,7 @@ use git2::{ErrorClass, Repository};
 use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
-use self::filters::Filtered;
+use self::filters::{Filtered, plain};
 pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;

@@ -120,7 +120,7 @@ impl Filtered {
 }
 
 /// Returns a name of the repository for a sentence, without what could end its quotes.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect()
 }
 

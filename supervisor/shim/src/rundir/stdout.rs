@@ -92,7 +92,7 @@ impl Stdout {
                         Long::StringsCut => cut_line(&line, &mut reader),
                     };
                     let Ok(rest) = rest else { return };
-                    for line in &rest {
+                    if let Some(line) = &rest {
                         take(line);
                     }
                 }
