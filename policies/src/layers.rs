@@ -11,16 +11,26 @@ use crate::surroundings::Surroundings;
 use crate::syscalls::UnixSockets;
 
 impl Policy {
-    pub(crate) fn limits_report(&self, counting: Counting) -> LayerReport {
+    pub(crate) fn limits_report(&self, counting: Counting, file_max: Option<u64>) -> LayerReport {
+        let pids = match (self.limits.pids, counting) {
+            (None, _) => None,
+            (Some(_), Counting::Shared) => {
+                Some("pids: not set, because every process of the user would count")
+            }
+            (Some(_), Counting::Alone) => Some("pids: counts every process of the run's user"),
+        };
+        let files =
+            self.limits.holders().files_of_each(file_max).filter(|files| Some(*files) != self.limits.files);
+        let files = files.map(|files| {
+            format!("files: {files} for each process, so that all leave a quarter of fs.file-max")
+        });
+        let told: Vec<String> = pids.map(str::to_owned).into_iter().chain(files).collect();
         if counting == Counting::Shared && self.limits.pids.is_some() {
-            LayerReport::partial(
-                Layer::Limits,
-                "pids: not set, because every process of the user would count",
-            )
-        } else if self.limits.pids.is_some() {
-            LayerReport::enforced_by(Layer::Limits, "pids: counts every process of the run's user")
-        } else {
+            LayerReport::partial(Layer::Limits, told.join("; "))
+        } else if told.is_empty() {
             LayerReport::enforced(Layer::Limits)
+        } else {
+            LayerReport::enforced_by(Layer::Limits, told.join("; "))
         }
     }
 
@@ -152,7 +162,7 @@ mod tests {
     fn a_limit_of_processes_counts_those_of_a_user_of_the_runs_own_alone() {
         let (with, without) = (policy("[limits]\npids = 7"), Policy::builtin("unconfined").unwrap());
         let told = |policy: &Policy, counting| {
-            let report = policy.limits_report(counting);
+            let report = policy.limits_report(counting, None);
             (report.state, report.why.unwrap_or_default())
         };
         assert_eq!(told(&with, Counting::Alone).0, State::Enforced);

@@ -64,6 +64,7 @@ mod scheduling;
 mod secret_stores;
 mod secrets;
 mod session;
+mod shares;
 mod support;
 mod surroundings;
 mod syscalls;

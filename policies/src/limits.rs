@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::controller::Controller;
+use crate::shares::{Holders, PENDING};
 
 /// Resource limits. Those left out keep the caller's value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,6 +151,11 @@ impl Limits {
         }
     }
 
+    /// Returns the limits that bound the open files of all processes.
+    pub(crate) fn holders(&self) -> Holders {
+        Holders { files: self.files, pids: self.pids }
+    }
+
     /// Sets the limits of the process, soft and hard; an inherited lower hard limit is kept.
     ///
     /// # Errors
@@ -165,6 +171,10 @@ impl Limits {
             ("locked_memory", Resource::Memlock, Some(locked)),
             ("message_queues", Resource::Msgqueue, Some(self.message_queues.0)),
             ("address_space", Resource::As, self.address_space.map(|size| size.0)),
+            ("pending signals", Resource::Sigpending, Some(PENDING)),
+            // Else a caller with these privileges would pass them on.
+            ("real-time priority", Resource::Rtprio, Some(0)),
+            ("priority", Resource::Nice, Some(0)),
         ];
         for (name, resource, value) in wanted {
             let Some(value) = value else { continue };

@@ -11,6 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
+use crate::shares;
 use crate::support::View;
 
 /// Capabilities that a run needs to make its view: to mount, to bring a loopback interface up, and to close its bounding set
@@ -91,6 +92,7 @@ pub(crate) fn unshare_as_self(others: CloneFlags) -> Result<(), NamespaceError> 
         let path = here.join(name);
         at("write", &path, std::fs::write(&path, text))?;
     }
+    shares::limit_watches();
     Ok(())
 }
 

@@ -19,6 +19,7 @@ use crate::refusal::PlanError;
 use crate::report::{Layer, LayerReport};
 use crate::ruleset::Rules;
 use crate::secrets::Secrets;
+use crate::shares;
 use crate::support::{Support, View};
 use crate::surroundings::{BoardAccess, Identity, Surroundings};
 use crate::syscalls::{self, UnixSockets};
@@ -144,7 +145,8 @@ impl Policy {
             _ => Counting::Shared,
         };
         let mut layers = vec![cgroup_report, view_report];
-        layers.push(self.limits_report(counting));
+        let file_max = shares::file_max();
+        layers.push(self.limits_report(counting, file_max));
         layers.push(uid_report(around, host, view.is_some()));
         layers.extend(self.ruled_reports(abi, &reach, filtered, view.is_some()));
         layers.push(unix_report(confined, abi, view.is_some(), unix, filtered));
@@ -164,7 +166,7 @@ impl Policy {
             way_out,
             secrets,
             workspace,
-            limits: self.limits.clone(),
+            limits: Limits { files: self.limits.holders().files_of_each(file_max), ..self.limits.clone() },
             counting,
             identity: around.identity,
             parent: around.parent,

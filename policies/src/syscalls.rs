@@ -37,6 +37,8 @@ const ALWAYS: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
+    // Its requests count against a limit of the whole host (`fs.aio-max-nr`).
+    libc::SYS_io_setup,
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,

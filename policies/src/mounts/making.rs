@@ -16,6 +16,7 @@ use crate::mounting::{MountError, OLD, ProbeError, at, mount_at, seal};
 use crate::namespaces::unshare_as_self;
 use crate::overlays;
 use crate::paths::{Kind, Opened};
+use crate::shares::TERMINALS;
 
 /// What a run may put into its `/dev/shm`.
 const SHM_OPTIONS: &str = "mode=1777,size=256m";
@@ -141,7 +142,7 @@ impl Plan {
                 path,
                 Some("devpts"),
                 safe,
-                Some("newinstance,ptmxmode=0666,mode=0620"),
+                Some(&format!("newinstance,ptmxmode=0666,mode=0620,max={TERMINALS}")),
             )?;
             at("link", Path::new("/dev/ptmx"), std::os::unix::fs::symlink("pts/ptmx", "/dev/ptmx"))?;
         }

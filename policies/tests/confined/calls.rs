@@ -21,6 +21,7 @@ fn raw_system_calls_are_refused() {
         ("add_key", "my ($t,$d,$p)=('user','k','v'); syscall(248,$t,$d,$p,1,-4)"),
         ("keyctl", "syscall(250,0,-4,1)"),
         ("io_uring_setup", "my $p=\"\\0\"x120; syscall(425,1,$p)"),
+        ("io_setup", "my $c=pack('Q',0); syscall(206,1,$c)"),
         ("shmget", "my $i=syscall(29,0,4096,0600); syscall(31,$i,0,0) if $i>=0; $i"),
         ("semget", "my $i=syscall(64,0,1,0600); syscall(66,$i,0,0) if $i>=0; $i"),
         ("msgget", "my $i=syscall(68,0,0600); syscall(71,$i,0,0) if $i>=0; $i"),

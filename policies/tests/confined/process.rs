@@ -28,12 +28,43 @@ fn a_run_has_the_limits_of_its_policy() {
                 ("Max locked memory", "65536 65536"),
                 ("Max address space", "4294967296 4294967296"),
                 ("Max msgqueue size", "0 0"),
+                ("Max pending signals", "4096 4096"),
+                ("Max realtime priority", "0 0"),
+                ("Max nice priority", "0 0"),
             ] {
                 assert_eq!(limit(&limits, name), value, "{name}");
             }
             // Where other processes of the user would count it is not set.
             assert_eq!(limit(&limits, "Max processes") == "4000 4000", is_alone, "{:?} {more}", lab.caller);
         }
+    }
+}
+
+#[test]
+fn a_run_takes_a_share_of_the_terminals_and_of_its_users_inotify_instances() {
+    if !cfg!(target_arch = "x86_64") || !std::path::Path::new("/usr/bin/perl").exists() {
+        return skips::skip("shares of a run: needs perl on x86_64");
+    }
+    let instances = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
+    let instances: usize = instances.trim().parse().unwrap();
+    // inotify_init1.
+    let script = "for (1..99) { open(my $f, '+<', '/dev/ptmx') or last; push @f, $f } print scalar(@f), ' '; \
+                  my $n = 0; $n++ while $n < 999 && syscall(294, 0) >= 0; print $n";
+    for lab in labs() {
+        if !lab.has_view() {
+            skips::skip(&format!("no mount namespace here for {:?}", lab.caller));
+            continue;
+        }
+        let said = lab.run("default", &lab.around(), "", &["/usr/bin/perl", "-e", script]).1;
+        let (terminals, made) = said.split_once(' ').unwrap();
+        assert_eq!(terminals, "64", "{:?}", lab.caller);
+        // A worker of root's has a user of its own, and an ordinary user's shares the user in a namespace.
+        let share = if lab.caller == Caller::Root { instances } else { instances / 2 };
+        assert!(
+            made.parse::<usize>().unwrap() <= share.min(999),
+            "{made} of {instances} for {:?}",
+            lab.caller
+        );
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) fn call(policy: &Policy, line: &str) -> Option<Denial> {
     if says(&["unshare", "namespace", "mount"]) {
         return never("making a namespace or a mount");
     }
+    if says(&["io_setup", "io_uring"]) {
+        return never("asynchronous I/O (io_setup, io_uring)");
+    }
     if says(&["nice", "taskset", "setpriority", "sched_set", "set priority"]) {
         return never("changing the scheduling of another process");
     }
@@ -181,6 +184,10 @@ mod tests {
         for (complaint, act) in [
             ("kill: (17): Operation not permitted", "a signal to a process that is not the run's"),
             ("mount: /mnt: must be superuser to use mount.", "making a namespace or a mount"),
+            (
+                "nginx: [emerg] io_setup() failed (1: Operation not permitted)",
+                "asynchronous I/O (io_setup, io_uring)",
+            ),
             ("renice: failed to set priority for 17", "changing the scheduling of another process"),
         ] {
             let policy = Policy::builtin("default").unwrap();
