@@ -16,7 +16,7 @@ pub fn mentioned(text: &str, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
     first(text, MENTIONS, known)
 }
 
-/// Returns the same profiles, and those after them that are mentioned too and get no task, at most `PASSED`.
+/// Returns the same profiles, and up to `PASSED` further profiles, which get no task.
 pub(crate) fn mentioned_and_passed(
     text: &str,
     known: impl Fn(&Profile) -> bool,

@@ -247,13 +247,17 @@ fn a_damaged_index_is_made_anew_and_the_damaged_file_kept() {
     let bench = Bench::new();
     bench.ready();
     let (_directory, path) = close(bench);
-    let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute_batch(
-        "PRAGMA writable_schema = ON; \
-         UPDATE sqlite_schema SET sql = replace(sql, 'IS NOT NULL', 'IS NULL') WHERE name = 'tasks_session'",
-    )
-    .unwrap();
-    drop(conn);
+    // The index is filled under another definition, which then goes back.
+    let execute = |text: &str| rusqlite::Connection::open(&path).unwrap().execute_batch(text).unwrap();
+    let define = |from: &str, to: &str| {
+        execute(&format!(
+            "PRAGMA writable_schema = ON; \
+             UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}') WHERE name = 'tasks_session'"
+        ));
+    };
+    define("IS NOT NULL", "IS NULL");
+    execute("REINDEX tasks_session");
+    define("IS NULL", "IS NOT NULL");
     let error = require_whole(&path, Depth::Structure).unwrap_err();
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
     assert!(error.hint().unwrap().contains("doctor --repair"));
