@@ -81,12 +81,12 @@ impl Links {
 
     /// Has HEAD name a commit instead of a branch.
     pub(crate) fn detach_head(&self, commit: git2::Oid) -> Result<(), LinkError> {
-        Self::replace(self.metadata.join("HEAD"), format!("{commit}\n"))
+        Self::replace(self.metadata.join("HEAD"), &format!("{commit}\n"))
     }
 
     /// Has HEAD name a branch.
     pub(crate) fn attach_head(&self, branch: &str) -> Result<(), LinkError> {
-        Self::replace(self.metadata.join("HEAD"), format!("ref: refs/heads/{branch}\n"))
+        Self::replace(self.metadata.join("HEAD"), &format!("ref: refs/heads/{branch}\n"))
     }
 
     /// Puts back a file of the metadata, where its content is another now; none removes it.
@@ -119,7 +119,7 @@ impl Links {
         Ok(())
     }
 
-    fn replace(path: PathBuf, text: String) -> Result<(), LinkError> {
+    fn replace(path: PathBuf, text: &str) -> Result<(), LinkError> {
         put(&path, text.as_bytes()).map_err(|source| LinkError::Write { path, source })
     }
 
