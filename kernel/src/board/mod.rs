@@ -397,8 +397,6 @@ mod diagnose_tests;
 #[cfg(test)]
 mod ending_tests;
 #[cfg(test)]
-mod uncommitted_tests;
-#[cfg(test)]
 mod event_keys_tests;
 #[cfg(test)]
 pub(crate) mod event_snapshots;
@@ -444,3 +442,5 @@ mod schedules_tests;
 mod tests;
 #[cfg(test)]
 mod tries_tests;
+#[cfg(test)]
+mod uncommitted_tests;
