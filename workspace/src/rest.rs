@@ -191,10 +191,9 @@ impl Rest<'_> {
     /// True if the supervisor has moved the branch last, by its log.
     fn is_ours(&self) -> Result<bool, git2::Error> {
         let log = self.source.git().reflog(&format!("refs/heads/{}", self.branch))?;
-        Ok(log
-            .get(0)
-            .and_then(|entry| entry.message_bytes().map(|told| told.starts_with(OURS)))
-            .unwrap_or(false))
+        let last = log.get(0);
+        let told = last.as_ref().and_then(git2::ReflogEntry::message_bytes);
+        Ok(told.is_some_and(|told| told.starts_with(OURS)))
     }
 
     /// Returns the paths of the working tree that differ from a commit. The index is not believed: a worker can have it

@@ -48,7 +48,7 @@ fn found(evidence: &Evidence) -> Vec<(&'static str, String)> {
     told
 }
 
-/// The changes that a run left uncommitted: the commit that the supervisor made of them, and what is left, with the reasons.
+/// Lines about uncommitted changes: the commit that the supervisor made of them, and the remaining paths with the reasons.
 fn rest(uncommitted: &Uncommitted) -> Vec<(&'static str, String)> {
     let mut told = Vec::new();
     if let Some(commit) = &uncommitted.commit {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kernel::{
     Clock as _, CommitMode, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep,
-    SystemClock, Verdict, View,
+    SystemClock, Task, Verdict, View,
 };
 use serde_json::{Value, json};
 use shim::rundir::RunDir;
@@ -187,7 +187,7 @@ async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) ->
     // The records of a copied run directory are empty: its worktree belongs to another root, whose worker may use it.
     let Some(note) = &records.note else { return (Taken::default(), None) };
     let Some(worktree) = note.worktree.clone() else { return (Taken::default(), None) };
-    let start = note.begun.as_ref().and_then(|begun| begun.head());
+    let start = note.begun.as_ref().and_then(evidence::Begun::head);
     loop {
         let tree = worktree.clone();
         let sealed = tokio::task::spawn_blocking(move || seal::seal(tree, identity)).await;
@@ -224,7 +224,9 @@ impl Closing<'_> {
     async fn settle_rest(&self, ending: &Ending, ground: Option<Ground>) -> Option<Uncommitted> {
         let (ground, note) = (ground?, self.records.note.as_ref()?);
         let (run, id) = (self.run, self.run.id);
-        let asked = |view: &View<'_>| Ok((view.hands_over(id, ending)?, view.expect_task(&run.task_id)?));
+        let asked = |view: &View<'_>| -> Result<(bool, Task), kernel::Error> {
+            Ok((view.hands_over(id, ending)?, view.expect_task(&run.task_id)?))
+        };
         let (hands_over, task) = self.read(asked).await?;
         if !hands_over {
             return None;
