@@ -20,7 +20,9 @@ impl Bench {
         let fixture = Fixture::new();
         if !attributes.is_empty() {
             fs_err::write(fixture.root.join(".gitattributes"), format!("data {attributes}\n")).unwrap();
-            fs_err::write(fixture.root.join("data"), "as it is stored").unwrap();
+            // In UTF-16 too, for the attribute of an encoding.
+            let data: Vec<u8> = "\u{feff}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+            fs_err::write(fixture.root.join("data"), data).unwrap();
             fixture.commit(&fixture.root, "start");
         }
         for (key, value) in settings {
@@ -95,6 +97,7 @@ fn a_new_worktree_has_the_settings_that_the_main_one_has_alone_but_those_about_i
     let worktree = fixture.worktree("t_1");
     let path = worktree.prepare(&Base::Head, None).unwrap().path;
     assert_eq!(fixture.git_in(&path, &["config", "--worktree", "--list"]), "alias.st=status");
+    worktree.seal().unwrap();
     fixture.git_in(&path, &["config", "--worktree", "alias.st", "log"]);
     worktree.prepare(&Base::Head, None).unwrap();
     assert_eq!(fixture.git_in(&path, &["config", "alias.st"]), "log", "it is the owner's from then on");
@@ -113,7 +116,7 @@ fn files_of_a_filter_that_cannot_run_are_named_and_hold_up_no_commit_of_others()
     // What the filter keeps out of the repository stays out.
     fs_err::write(bench.prepared.path.join("data"), "in clear text").unwrap();
     let mut add = bench.fixture.command(&bench.prepared.path);
-    assert!(!add.args(["add", "data"]).status().unwrap().success());
+    assert!(!add.args(["add", "data"]).output().unwrap().status.success());
 }
 
 #[test]
