@@ -1,5 +1,7 @@
 //! Settings of a repository that no run can follow: git works in a worktree in spite of them.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::testing::Fixture;
 use crate::worktree::{Base, Prepared, Worktree};
 
@@ -64,6 +66,24 @@ fn nothing_is_signed_where_the_repository_asks_for_signatures() {
     bench.git(&["switch", "-qc", "task/side", "HEAD~"]);
     bench.git(&["commit", "-q", "--allow-empty", "-m", "beside"]);
     bench.git(&["merge", "-q", "-m", "both", "task/t_1"]);
+}
+
+#[test]
+fn hooks_of_the_repository_stop_no_commit_and_those_of_the_working_tree_run() {
+    let bench = Bench::new(&[]);
+    let refusing = |hooks: std::path::PathBuf| {
+        fs_err::create_dir_all(&hooks).unwrap();
+        fs_err::write(hooks.join("pre-commit"), "#!/bin/sh\nexit 1\n").unwrap();
+        fs_err::set_permissions(hooks.join("pre-commit"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    refusing(bench.fixture.root.join(".git/hooks"));
+    bench.git(&["commit", "-q", "--allow-empty", "-m", "work"]);
+
+    let bench = Bench::new(&[("core.hooksPath", "hooks")]);
+    refusing(bench.prepared.path.join("hooks"));
+    let mut commit = bench.fixture.command(&bench.prepared.path);
+    commit.envs(&bench.prepared.environment).args(["commit", "-q", "--allow-empty", "-m", "work"]);
+    assert!(!commit.output().unwrap().status.success());
 }
 
 #[test]
