@@ -43,13 +43,12 @@ const OWN: [&str; 14] = [
     "worktrees",
 ];
 
-/// Settings with a file or a directory that git reads in each worktree.
-const FILES: [&str; 8] = [
+/// Settings with a file that git reads in each worktree.
+const FILES: [&str; 7] = [
     "blame.ignoreRevsFile",
     "commit.template",
     "core.attributesFile",
     "core.excludesFile",
-    "core.hooksPath",
     "diff.orderFile",
     "gpg.ssh.allowedSignersFile",
     "mailmap.file",
@@ -129,6 +128,13 @@ impl Source {
         named.sort();
         named.dedup();
         named
+    }
+
+    /// Tells if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.
+    pub(crate) fn has_hooks_in_trees(&self) -> bool {
+        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        own.and_then(|own| own.get_string("core.hooksPath"))
+            .is_ok_and(|path| !path.is_empty() && !path.starts_with(['/', '~']))
     }
 
     /// Tells if a path can be shown to a worker by itself: it lies in the repository, and holds nothing that a worktree has of its own.

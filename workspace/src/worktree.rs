@@ -322,7 +322,12 @@ fn about_submodules(empty: &[PathBuf]) -> Option<String> {
 
 /// Returns the variables of a worker's git. No configuration is written.
 fn environment(author: Option<&Author>, filtered: &Filtered, source: &Source) -> BTreeMap<String, String> {
-    let mut variables = overrides(Kind::Worktree, &filtered.settings(source.git()));
+    let mut added = filtered.settings(source.git());
+    if !source.has_hooks_in_trees() {
+        // A worker may read the hooks of the repository and execute none: git would refuse each commit.
+        added.push(("core.hooksPath", "/dev/null"));
+    }
+    let mut variables = overrides(Kind::Worktree, &added);
     if filtered.has_lfs() {
         // git would fail where the content of a pointer is not here.
         variables.insert("GIT_LFS_SKIP_SMUDGE".to_owned(), "1".to_owned());

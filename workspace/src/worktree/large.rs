@@ -27,7 +27,11 @@ impl Private<'_> {
             if target.symlink_metadata().is_ok() {
                 continue;
             }
-            let failed = |source| WorktreeError::Private { path: path.clone(), source };
+            // A later try may find the space.
+            let failed = |error: std::io::Error| WorktreeError::Store {
+                path: shared.clone(),
+                source: git2::Error::from_str(&error.to_string()),
+            };
             if !is_whole(&path, name).map_err(failed)? {
                 continue;
             }

@@ -95,7 +95,7 @@ impl Private<'_> {
         };
         let failed = |source| WorktreeError::Private { path: dir.clone(), source };
         made().map_err(failed)?;
-        self.provide_metadata()?;
+        source.shared(|| self.provide_metadata())?;
         let packed = source.packed_references()?;
         fs::write(self.packed(), &packed).map_err(failed)?;
         self.provide_kept(source)?;

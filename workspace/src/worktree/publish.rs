@@ -57,7 +57,11 @@ impl Private<'_> {
         self.disarm_metadata()?;
         match irregular::planted(&self.dir()) {
             Some(found) => Err(WorktreeError::Planted { found }),
-            None => self.copy_objects(source),
+            None => {
+                let copied = self.copy_objects(source)?;
+                self.keep_large()?;
+                Ok(copied)
+            }
         }
     }
 
@@ -67,7 +71,6 @@ impl Private<'_> {
         given: Oid,
         copied: &HashSet<Oid>,
     ) -> Result<(), WorktreeError> {
-        self.keep_large()?;
         self.detach_from_foreign_branch(source)?;
         let kept = self.keep(source, copied);
         let moved = match self.tip().filter(|tip| *tip != given) {

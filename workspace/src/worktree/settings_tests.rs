@@ -1,5 +1,7 @@
 //! Settings of a repository that no run can follow: git works in a worktree in spite of them.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::testing::Fixture;
 use crate::worktree::{Base, Prepared, Worktree};
 
@@ -20,7 +22,9 @@ impl Bench {
         let fixture = Fixture::new();
         if !attributes.is_empty() {
             fs_err::write(fixture.root.join(".gitattributes"), format!("data {attributes}\n")).unwrap();
-            fs_err::write(fixture.root.join("data"), "as it is stored").unwrap();
+            // In UTF-16 too, for the attribute of an encoding.
+            let data: Vec<u8> = "\u{feff}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+            fs_err::write(fixture.root.join("data"), data).unwrap();
             fixture.commit(&fixture.root, "start");
         }
         for (key, value) in settings {
@@ -65,6 +69,24 @@ fn nothing_is_signed_where_the_repository_asks_for_signatures() {
 }
 
 #[test]
+fn hooks_of_the_repository_stop_no_commit_and_those_of_the_working_tree_run() {
+    let bench = Bench::new(&[]);
+    let refusing = |hooks: std::path::PathBuf| {
+        fs_err::create_dir_all(&hooks).unwrap();
+        fs_err::write(hooks.join("pre-commit"), "#!/bin/sh\nexit 1\n").unwrap();
+        fs_err::set_permissions(hooks.join("pre-commit"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    refusing(bench.fixture.root.join(".git/hooks"));
+    bench.git(&["commit", "-q", "--allow-empty", "-m", "work"]);
+
+    let bench = Bench::new(&[("core.hooksPath", "hooks")]);
+    refusing(bench.prepared.path.join("hooks"));
+    let mut commit = bench.fixture.command(&bench.prepared.path);
+    commit.envs(&bench.prepared.environment).args(["commit", "-q", "--allow-empty", "-m", "work"]);
+    assert!(!commit.output().unwrap().status.success());
+}
+
+#[test]
 fn the_index_keeps_a_form_that_is_read_at_the_end() {
     let bench = Bench::new(&[
         ("core.splitIndex", "true"),
@@ -95,6 +117,7 @@ fn a_new_worktree_has_the_settings_that_the_main_one_has_alone_but_those_about_i
     let worktree = fixture.worktree("t_1");
     let path = worktree.prepare(&Base::Head, None).unwrap().path;
     assert_eq!(fixture.git_in(&path, &["config", "--worktree", "--list"]), "alias.st=status");
+    worktree.seal().unwrap();
     fixture.git_in(&path, &["config", "--worktree", "alias.st", "log"]);
     worktree.prepare(&Base::Head, None).unwrap();
     assert_eq!(fixture.git_in(&path, &["config", "alias.st"]), "log", "it is the owner's from then on");
@@ -113,7 +136,7 @@ fn files_of_a_filter_that_cannot_run_are_named_and_hold_up_no_commit_of_others()
     // What the filter keeps out of the repository stays out.
     fs_err::write(bench.prepared.path.join("data"), "in clear text").unwrap();
     let mut add = bench.fixture.command(&bench.prepared.path);
-    assert!(!add.args(["add", "data"]).status().unwrap().success());
+    assert!(!add.args(["add", "data"]).output().unwrap().status.success());
 }
 
 #[test]
