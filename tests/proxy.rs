@@ -211,3 +211,58 @@ fn a_worker_that_holds_every_connection_that_it_gets_leaves_the_proxy_to_others(
     fleet.wait_for(&task, "done");
     fleet.cli(["archive", &greedy]).ok();
 }
+
+/// A program that asks for a page, and says as Claude Code does that the answer of its service had the status 403.
+fn says_forbidden(asks: &str) -> String {
+    format!(
+        r#"{asks}; echo '{{"type":"result","is_error":true,"result":"403 no","api_error_status":403}}'; exit 1"#
+    )
+}
+
+#[test]
+fn a_host_that_the_proxy_refuses_is_no_login_that_a_service_rejects() {
+    for user in User::all() {
+        let fleet = Fleet::offline_as(user);
+        if !is_possible(&fleet) {
+            return;
+        }
+        let server = Server::start();
+        proxied(&fleet, "agent", &[format!("127.0.0.1:{}", server.port)]);
+        proxied(&fleet, "narrow", &[]);
+        let lane = |policy: &str, hosts: &str| {
+            format!(
+                "argv = [\"/bin/sh\", \"{{prompt_file}}\"]\nprompt = \"body-file\"\npolicy = \"{policy}\"\n\
+                 stdout = \"claude-stream-json\"\naccount = \"main\"\nhosts = [{hosts:?}]\n"
+            )
+        };
+        fleet.lane("other", &lane("agent", &format!("127.0.0.1:{}", server.port)));
+        fleet.lane("private", &lane("narrow", &format!("localhost:{}", server.port)));
+        fleet.start();
+        let ask = |url: &str| format!("curl -s -o /dev/null -m 20 -x $HTTP_PROXY --noproxy '' {url}");
+        let (named, unnamed) = (ask(&server.url("a")), ask("-p http://api.denied.example/"));
+        let resolved = ask(&format!("http://localhost:{}/", server.port));
+        let create = |lane: &str, asks: &str| {
+            let body = says_forbidden(asks);
+            let words = ["create", "x", "--assignee", lane, "--max-retries", "1", "--body", &body];
+            fleet.json(words)["id"].as_str().unwrap().to_owned()
+        };
+        // Another lane has other hosts than the program asks for, or the name of its service leads to this host.
+        for (lane, asks, host) in [
+            ("other", format!("{named}; {unnamed}"), "api.denied.example"),
+            ("private", resolved, "localhost"),
+        ] {
+            let task = create(lane, &asks);
+            let shown = fleet.wait_for(&task, "blocked");
+            let run = &shown["runs"][0];
+            assert_eq!(run["outcome"], "crashed", "{shown:#}");
+            assert!(run["error"].as_str().unwrap().contains(&format!("connecting to {host}")), "{shown:#}");
+            assert_eq!(fleet.json(["holds"]), Value::Array(Vec::new()));
+        }
+        // The service itself was asked last.
+        let task = create("other", &format!("{unnamed}; {named}"));
+        fleet.eventually("its account waits for a login", || {
+            (fleet.json(["holds"])[0]["kind"] == "login").then_some(())
+        });
+        assert_eq!(fleet.show(&task)["task"]["consecutive_failures"], 0);
+    }
+}

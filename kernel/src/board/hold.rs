@@ -206,6 +206,10 @@ impl Board<'_> {
                 (Some((HoldKind::RateLimit, _)), _) => {
                     self.end_hold(&hold, "a run was logged in again", Some(run), SYSTEM)?;
                 }
+                // The sandbox denied the run what it needed, so it may never have reached the service.
+                (_, Outcome::Crashed | Outcome::Unreported) if ending.denied.is_some() => {
+                    self.tx.set_probe(hold.id, None, now)?;
+                }
                 // The run ended too early, or uses no service: another run probes.
                 (
                     _,

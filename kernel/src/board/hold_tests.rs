@@ -446,3 +446,26 @@ fn a_hold_on_a_task_ends_when_that_is_done_or_cancelled_or_archived() {
         bench.check();
     }
 }
+
+#[test]
+fn a_run_that_the_sandbox_kept_from_its_service_ends_no_hold_and_places_none() {
+    let bench = Bench::new();
+    let (first, second) = (bench.ready(), bench.ready());
+    limited(&bench, bench_start(&bench, &first), 300);
+    bench.clock.advance(Duration::from_mins(5));
+    bench.wake();
+    let denied = crate::Denied {
+        policy: "agent".to_owned(),
+        act: "connecting to a.example:443".to_owned(),
+        line: None,
+        text: "the sandbox denied connecting to a.example:443".to_owned(),
+    };
+    let run = bench_start(&bench, &second);
+    let ending = crate::Ending { denied: Some(denied), ..crate::Ending::new(EndCause::Exited { code: 1 }) };
+    let end = bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    assert_eq!(end.outcome, Outcome::Crashed);
+    let left: Vec<(HoldKind, Option<RunId>)> =
+        holds(&bench).iter().map(|hold| (hold.kind, hold.probe_run)).collect();
+    assert_eq!(left, [(HoldKind::RateLimit, None)], "the next run probes the limit");
+    bench.check();
+}

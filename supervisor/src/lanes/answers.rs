@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kernel::{Clock as _, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::formats::{Finish, Reset, by_status};
+use super::formats::{Finish, Reset, by_status, is_bad_login};
 use super::lane::Lane;
 
 /// Last reply of a host that has a broker.
@@ -22,6 +22,27 @@ pub(crate) struct Answer {
     pub(crate) refusing_since: Option<Instant>,
     /// Time of the last successful reply.
     pub(crate) well_at: Option<Instant>,
+}
+
+/// Contact of a run with the services of its lane, as the run's proxy saw it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contact {
+    /// Last replies of hosts to requests through brokers.
+    pub(crate) answers: Vec<Answer>,
+    /// Replies of the proxy itself since the run last reached a service of its lane.
+    pub(crate) refused: OwnRefusal,
+}
+
+/// Replies that a proxy gave in the place of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OwnRefusal {
+    /// None. A run without a proxy has this value as well.
+    #[default]
+    None,
+    /// The proxy answered a request for a host that may be the service.
+    AnyHost,
+    /// The proxy refused the service itself, or all hosts that the run requested.
+    Service,
 }
 
 /// Age up to which a reply can explain the end of a run. After a longer time the run may have failed for another
@@ -48,9 +69,31 @@ impl Services {
         self.0.is_empty()
     }
 
+    /// Returns the replies of these services.
+    fn own<'a>(&self, answers: &'a [Answer]) -> impl Iterator<Item = &'a Answer> {
+        answers.iter().filter(|answer| self.0.contains(&answer.host))
+    }
+
     /// Returns the last reply of these services; none if the proxy saw none.
     fn last<'a>(&self, answers: &'a [Answer]) -> Option<&'a Answer> {
-        answers.iter().filter(|answer| self.0.contains(&answer.host)).max_by_key(|answer| answer.at)
+        self.own(answers).max_by_key(|answer| answer.at)
+    }
+
+    /// Checks a worker's claim about its service. A claim that stems from a reply of the proxy itself is a plain failure,
+    /// because the service has said nothing.
+    pub(super) fn believed(&self, claim: Finish, contact: &Contact) -> Finish {
+        let is_of_service = match claim {
+            // A broker has read the status of the service.
+            Finish::NotLoggedIn if self.last(&contact.answers).is_some() => {
+                self.own(&contact.answers).any(|answer| is_bad_login(answer.status))
+            }
+            Finish::NotLoggedIn => contact.refused == OwnRefusal::None,
+            Finish::Unavailable => contact.refused != OwnRefusal::Service,
+            Finish::Well | Finish::Unsaid | Finish::Failed | Finish::RateLimited(_) | Finish::OwnLimit(_) => {
+                true
+            }
+        };
+        if is_of_service { claim } else { Finish::Failed }
     }
 
     /// True if the last reply of these services was a success, so the account is not refused.
@@ -82,9 +125,8 @@ impl Services {
         self.refusal(answers)?;
         let last = self.last(answers)?;
         // A success of another service of the lane restarts the period: the agent can continue with that service.
-        let services = answers.iter().filter(|answer| self.0.contains(&answer.host));
         let since = last.refusing_since?;
-        let since = services.filter_map(|answer| answer.well_at).fold(since, Instant::max);
+        let since = self.own(answers).filter_map(|answer| answer.well_at).fold(since, Instant::max);
         Some(last.at.duration_since(since))
     }
 }
@@ -137,6 +179,32 @@ pub(super) mod tests {
         let opens = Some(Timestamp::from_secs(90));
         let told = Answer { opens, ..answer(first, "a.example:443", 503, 7) };
         assert_eq!(refusal(&[told]), Some(Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(90))))));
+    }
+
+    #[test]
+    fn a_reply_of_the_proxy_itself_is_no_reply_of_the_service() {
+        let (services, first) = (services(), Instant::now());
+        let (login, outage) = (Finish::NotLoggedIn, Finish::Unavailable);
+        let claim = |claim, answers: &[Answer], refused| {
+            services.believed(claim, &Contact { answers: answers.to_vec(), refused })
+        };
+        for (refused, of_login, of_outage) in [
+            (OwnRefusal::None, login, outage),
+            (OwnRefusal::AnyHost, Finish::Failed, outage),
+            (OwnRefusal::Service, Finish::Failed, Finish::Failed),
+        ] {
+            assert_eq!(claim(login, &[], refused), of_login, "{refused:?}");
+            assert_eq!(claim(outage, &[], refused), of_outage, "{refused:?}");
+            let limited = Finish::RateLimited(None);
+            assert_eq!(claim(limited, &[], refused), limited, "{refused:?}");
+        }
+        for (status, believed) in [(401, login), (403, login), (200, Finish::Failed), (502, Finish::Failed)] {
+            let answers = [answer(first, "a.example:443", status, 5)];
+            assert_eq!(claim(login, &answers, OwnRefusal::AnyHost), believed, "{status}");
+            assert_eq!(claim(login, &answers, OwnRefusal::None), believed, "{status}");
+        }
+        let other = [answer(first, "other.example:443", 401, 5)];
+        assert_eq!(claim(login, &other, OwnRefusal::AnyHost), Finish::Failed);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! 4. the service refuses the run for a while: by exit code 75, by an exit code of the lane, or by the agent's words
 //!    in the lane's format. If the agent reports nothing and failed or stalled, the last reply of the service to the
 //!    broker decides;
-//! 5. the service refuses the login, found in the same ways;
+//! 5. the service refuses the login, found in the same ways. A reply of the run's own proxy is no reply of the service:
+//!    a claim that stems from it, here and in rule 7, is a failure;
 //! 6. the run met a limit that the lane sets for it, found in the same ways;
 //! 7. the service fails, found in the same ways. The run is retried soon, as after a rate limit;
 //! 8. the command exited with 0: the lane defines the meaning. A format with a word for the end requires that word;
@@ -21,7 +22,7 @@ use kernel::{EndCause, Ending, OnCleanExit, Purpose, SHORTEST_LIMIT, Siblings, S
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
-use super::answers::{Answer, Refusal, Services};
+use super::answers::{Answer, Contact, OwnRefusal, Refusal, Services};
 use super::exit_codes::ExitCodes;
 use super::formats::{Finish, Format, Reset, Said};
 use super::lane::{CleanExit, Lane, RateLimit};
@@ -151,9 +152,10 @@ pub(crate) fn read_ending(
     record: &ExitRecord,
     stdout: &Stdout,
     rules: &EndingRules,
-    answers: &[Answer],
+    contact: &Contact,
     ended_at: Timestamp,
 ) -> Ending {
+    let answers = &contact.answers;
     let mut said = match &record.cause {
         Cause::SpawnFailed(_) => Said::default(),
         Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => rules.read(stdout),
@@ -161,13 +163,14 @@ pub(crate) fn read_ending(
     if rules.terminal {
         said.message = said.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
     }
+    said.finish = rules.services.believed(said.finish, contact);
     // The agent's own report wins; the broker's replies explain an end that the agent does not.
     let refusal = rules.services.refusal(answers).filter(|_| is_cut_short(record, said.finish));
     if let Some(Refusal { finish, trouble }) = refusal {
         said.finish = finish;
         said.trouble.get_or_insert(trouble);
     }
-    let mut ending = Ending::new(cause(record, rules, &said, ended_at));
+    let mut ending = Ending::new(Facts { record, rules, contact, ended_at }.cause(&said));
     if said.finish == Finish::Well && said.spent.denials > 0 {
         let denials = said.spent.denials;
         said.trouble = Some(format!("the agent itself refused calls of its tools ({denials})"));
@@ -203,22 +206,71 @@ pub(crate) fn read_ending(
     ending
 }
 
-fn cause(record: &ExitRecord, rules: &EndingRules, said: &Said, ended_at: Timestamp) -> EndCause {
-    match &record.cause {
-        _ if record.oom == Some(true) => EndCause::OutOfMemory,
-        Cause::Deadline => EndCause::TimedOut,
-        // An agent that waits out a rate limit of an hour writes nothing meanwhile, and the shim stops it as stalled.
-        Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(said.finish) => {
-            own_end(record, rules, said.finish, ended_at)
+/// Facts from which the cause of an end follows, beside the worker's output.
+struct Facts<'a> {
+    record: &'a ExitRecord,
+    rules: &'a EndingRules,
+    contact: &'a Contact,
+    ended_at: Timestamp,
+}
+
+impl Facts<'_> {
+    fn cause(&self, said: &Said) -> EndCause {
+        let record = self.record;
+        match &record.cause {
+            _ if record.oom == Some(true) => EndCause::OutOfMemory,
+            Cause::Deadline => EndCause::TimedOut,
+            // An agent that waits out a rate limit of an hour writes nothing meanwhile, and the shim stops it as stalled.
+            Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(said.finish) => {
+                self.own_end(said.finish)
+            }
+            Cause::Stopped { reason } => match stop_reason(*reason) {
+                Some(reason) => EndCause::Stopped(reason),
+                None => self.refused(said.finish),
+            },
+            // The daemon, which knows the requirements of the run, decides who is at fault.
+            Cause::SpawnFailed(_) => EndCause::NeverStarted,
+            Cause::Exited if self.rules.has_no_session(record, said) => EndCause::SessionGone,
+            Cause::Exited => self.own_end(said.finish),
         }
-        Cause::Stopped { reason } => match stop_reason(*reason) {
-            Some(reason) => EndCause::Stopped(reason),
-            None => refused(record, rules, said.finish, ended_at),
-        },
-        // The daemon, which knows the requirements of the run, decides who is at fault.
-        Cause::SpawnFailed(_) => EndCause::NeverStarted,
-        Cause::Exited if rules.has_no_session(record, said) => EndCause::SessionGone,
-        Cause::Exited => own_end(record, rules, said.finish, ended_at),
+    }
+
+    /// Returns the cause of an end by the worker itself: the more specific of its report and its exit code.
+    fn own_end(&self, said: Finish) -> EndCause {
+        let Facts { record, rules, contact, ended_at } = *self;
+        let code = rules.services.believed(rules.exit_codes.meaning(record.code), contact);
+        let finish = if rank(code) < rank(said) { code } else { said };
+        match finish {
+            Finish::RateLimited(reset) => {
+                let pause = ended_at.after(Duration::from_secs(rules.rate_limit_pause));
+                let told = reset.map(|reset| match reset {
+                    Reset::At(at) => at,
+                    Reset::After(pause) => ended_at.after(pause.min(LONGEST_LIMIT)),
+                });
+                let shortest = ended_at.after(SHORTEST_LIMIT);
+                let until = told.filter(|until| *until > ended_at).map_or(pause, |until| until.max(shortest));
+                EndCause::RateLimited { until: until.min(ended_at.after(LONGEST_LIMIT)) }
+            }
+            Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
+            Finish::OwnLimit(limit) => EndCause::OwnLimit(limit),
+            Finish::Unavailable => EndCause::RateLimited { until: ended_at.after(OUTAGE_PAUSE) },
+            Finish::Well | Finish::Unsaid | Finish::Failed => match (record.code, record.signal) {
+                (_, Some(signal)) => EndCause::Signaled { signal },
+                (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
+            },
+        }
+    }
+
+    /// Returns the cause for a worker that was ended because its service refused it for too long.
+    fn refused(&self, said: Finish) -> EndCause {
+        match self.own_end(said) {
+            told @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => told,
+            // The refusals were those of the proxy, which refuses the next run as well.
+            told if self.contact.refused == OwnRefusal::Service => told,
+            _ => EndCause::RateLimited {
+                until: self.ended_at.after(Duration::from_secs(self.rules.rate_limit_pause)),
+            },
+        }
     }
 }
 
@@ -254,31 +306,6 @@ fn waits_for_service(said: Finish) -> bool {
     }
 }
 
-/// Returns the cause of an end by the worker itself: the more specific of its report and its exit code.
-fn own_end(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
-    let code = rules.exit_codes.meaning(record.code);
-    let finish = if rank(code) < rank(said) { code } else { said };
-    match finish {
-        Finish::RateLimited(reset) => {
-            let pause = ended_at.after(Duration::from_secs(rules.rate_limit_pause));
-            let told = reset.map(|reset| match reset {
-                Reset::At(at) => at,
-                Reset::After(pause) => ended_at.after(pause.min(LONGEST_LIMIT)),
-            });
-            let shortest = ended_at.after(SHORTEST_LIMIT);
-            let until = told.filter(|until| *until > ended_at).map_or(pause, |until| until.max(shortest));
-            EndCause::RateLimited { until: until.min(ended_at.after(LONGEST_LIMIT)) }
-        }
-        Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
-        Finish::OwnLimit(limit) => EndCause::OwnLimit(limit),
-        Finish::Unavailable => EndCause::RateLimited { until: ended_at.after(OUTAGE_PAUSE) },
-        Finish::Well | Finish::Unsaid | Finish::Failed => match (record.code, record.signal) {
-            (_, Some(signal)) => EndCause::Signaled { signal },
-            (code, None) => EndCause::Exited { code: code.unwrap_or(-1) },
-        },
-    }
-}
-
 /// Moves a rate limit's end to the time at which the service accepts requests again, if the proxy of the run knows
 /// it.
 pub(crate) fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
@@ -296,14 +323,6 @@ fn rank(finish: Finish) -> u8 {
         Finish::OwnLimit(_) => 6,
         Finish::Unavailable => 7,
         Finish::Well | Finish::Failed | Finish::Unsaid => 8,
-    }
-}
-
-/// Returns the cause for a worker that was ended because its service refused it for too long.
-fn refused(record: &ExitRecord, rules: &EndingRules, said: Finish, ended_at: Timestamp) -> EndCause {
-    match own_end(record, rules, said, ended_at) {
-        told @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => told,
-        _ => EndCause::RateLimited { until: ended_at.after(Duration::from_secs(rules.rate_limit_pause)) },
     }
 }
 

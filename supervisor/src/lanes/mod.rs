@@ -37,7 +37,7 @@ mod tools;
 mod variable;
 mod words;
 
-pub(crate) use self::answers::Answer;
+pub(crate) use self::answers::{Answer, Contact, OwnRefusal};
 pub(crate) use self::at_home::search_path;
 pub(crate) use self::check::performer as check_performer;
 pub(crate) use self::description::Description;

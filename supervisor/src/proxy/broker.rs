@@ -90,7 +90,11 @@ async fn exchange(
     terms: &Terms,
     activity: &Arc<Activity>,
 ) -> Response<Body> {
-    match ask(request, inside, terms, activity).await {
+    let answered = ask(request, inside, terms, activity).await;
+    if answered.is_err() {
+        terms.tally.answer_itself();
+    }
+    match answered {
         Ok(answer) => answer,
         Err(Unanswered::Unreached(target, Unreached::Refused(refusal))) => {
             let text = format!("{target}: {}", refused(terms, &refusal));
@@ -161,6 +165,7 @@ async fn ask(
     }
     // The name is resolved here, and the connection goes to an address that the verdict has checked.
     let stream = reach(&terms.policy, &terms.lookups, &target).await;
+    terms.note_attempt(&target, &stream);
     let stream = stream.map_err(|unreached| Unanswered::Unreached(target.clone(), unreached))?;
     let encrypted = async {
         let name = match &target.host {

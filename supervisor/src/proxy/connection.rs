@@ -16,7 +16,7 @@ use super::verdict;
 pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms) {
     let Request { target, kind, rest } = match head::read(&mut worker).await {
         Ok(request) => request,
-        Err(error) => return answer(worker, error.status(), &error.to_string()).await,
+        Err(error) => return answer_itself(worker, terms, error.status(), &error.to_string()).await,
     };
     let head = match kind {
         Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
@@ -36,14 +36,15 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     let mut passage = match terms.meter.take(&target.to_string()).await {
         Ok(passage) => passage,
         Err(NotTaken::Spent(spent)) => {
-            return answer(worker, "402 Payment Required", &over_budget(terms, &spent)).await;
+            return answer_itself(worker, terms, "402 Payment Required", &over_budget(terms, &spent)).await;
         }
         Err(NotTaken::Unknown) => {
             let status = format!("503 Service Unavailable\r\nRetry-After: {RETRY_AFTER}");
-            return answer(worker, &status, UNKNOWN).await;
+            return answer_itself(worker, terms, &status, UNKNOWN).await;
         }
     };
     let reached = reach(&terms.policy, &terms.lookups, &target).await;
+    terms.note_attempt(&target, &reached);
     let mut server = match reached {
         Ok(server) => server,
         Err(Unreached::Refused(refusal)) => {
@@ -52,7 +53,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Err(unreached) => {
             let (status, why) = unreached.answer();
             let status = if status == 504 { "504 Gateway Timeout" } else { "502 Bad Gateway" };
-            return answer(worker, status, &format!("{target} {why}")).await;
+            return answer_itself(worker, terms, status, &format!("{target} {why}")).await;
         }
     };
     // From here on the request counts; a failure before returns the charge.
@@ -70,4 +71,15 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         passage.sent(ahead.len());
         relay(worker, server, &passage).await;
     }
+}
+
+/// Sends a reply of the proxy itself in the place of the host, and closes the connection.
+async fn answer_itself(
+    worker: impl AsyncRead + AsyncWrite + Unpin,
+    terms: &Terms,
+    status: &str,
+    text: &str,
+) {
+    terms.tally.answer_itself();
+    answer(worker, status, text).await;
 }

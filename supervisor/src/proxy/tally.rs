@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kernel::{Clock as _, Denied, Egress, HostEgress, SpentBudget, SystemClock, Timestamp};
-use policies::{LaneHosts, Policy};
+use policies::{LaneHosts, Policy, Target};
 use tokio::sync::Notify;
 
 use super::verdict::Refusal;
-use crate::lanes::Answer;
+use crate::lanes::{Answer, Contact, OwnRefusal};
 
 /// Limit on the refused hosts that become events. More are only counted: a worker can invent any number of names.
 const NOTED: usize = 20;
@@ -27,6 +27,7 @@ pub(super) struct Tally {
     denied: AtomicU64,
     over_budget: AtomicU64,
     refused: Mutex<Refused>,
+    latest: Mutex<Latest>,
     /// Notifies the task that stores the statistics.
     pub(super) changed: Notify,
 }
@@ -68,6 +69,37 @@ impl Last {
     }
 }
 
+/// Times of the latest requests, by their result.
+#[derive(Debug, Default)]
+struct Latest {
+    /// Connection to a service of the run's lane.
+    reached: Option<Instant>,
+    /// Attempt to connect to a service of the run's lane, with or without success.
+    tried: Option<Instant>,
+    /// Attempt to connect to any host.
+    tried_any: Option<Instant>,
+    /// Reply of the proxy itself.
+    own: Option<Instant>,
+    /// Refusal of any host by the policy.
+    denied: Option<Instant>,
+    /// Refusal of a service of the run's lane by the policy.
+    barred: Option<Instant>,
+}
+
+impl Latest {
+    fn own_refusal(&self) -> OwnRefusal {
+        let is_barred = self.barred > self.tried;
+        let is_denied_all = self.denied.is_some() && self.tried_any.is_none();
+        if is_barred || is_denied_all {
+            OwnRefusal::Service
+        } else if self.own > self.reached {
+            OwnRefusal::AnyHost
+        } else {
+            OwnRefusal::None
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Refused {
     /// Hosts that became events.
@@ -75,6 +107,15 @@ struct Refused {
     /// Keys of spent budgets that became events.
     budgets: BTreeSet<String>,
     last: Option<DeniedHost>,
+}
+
+/// Attempt of a run's proxy to connect to a host.
+pub(super) struct Tried<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) lane: Option<&'a LaneHosts>,
+    pub(super) target: &'a Target,
+    /// True if the host was reached.
+    pub(super) is_reached: bool,
 }
 
 /// A host that a run's proxy refused.
@@ -158,6 +199,22 @@ impl Tally {
         }
         self.denied.fetch_add(counted.denied, Ordering::Relaxed);
         self.over_budget.fetch_add(counted.over_budget, Ordering::Relaxed);
+        // The order of the former requests is not recorded: a refusal counts as the latest of them.
+        let mut latest = self.latest();
+        let now = Some(Instant::now());
+        if counted.requests > 0 {
+            latest.tried_any = latest.tried_any.or(now);
+        }
+        if counted.denied > 0 && latest.tried.is_none() {
+            (latest.denied, latest.own) = (now, now);
+        }
+    }
+
+    /// Returns the contact of a run of which only the recorded statistics are left.
+    pub(super) fn recorded(counted: &Egress) -> Contact {
+        let tally = Tally::default();
+        tally.resume(counted);
+        tally.contact()
     }
 
     /// Returns the statistics of a host.
@@ -192,10 +249,45 @@ impl Tally {
             line: denial.line,
         };
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_of_lane = lane.is_some_and(|lane| lane.names(&refusal.target));
+        let is_of_lane = is_service(policy, lane, &refusal.target);
+        self.answer_itself();
+        let mut latest = self.latest();
+        latest.denied = latest.own;
+        if is_of_lane {
+            latest.barred = latest.own;
+        }
+        drop(latest);
         refused.last = Some(DeniedHost { denied: denied.clone(), at: SystemClock.now(), is_of_lane });
         let is_new = refused.hosts.len() < NOTED && refused.hosts.insert(refusal.target.to_string());
         (denied, if is_new { Note::Yes } else { Note::No })
+    }
+
+    /// Records an attempt to connect to a host that the policy permits.
+    pub(super) fn try_host(&self, host: &Tried<'_>) {
+        let (mut latest, now) = (self.latest(), Some(Instant::now()));
+        latest.tried_any = now;
+        // A lane without hosts has its service among those of the policy.
+        let is_any = host.lane.is_none_or(|lane| lane.hosts.is_empty());
+        if is_any || is_service(host.policy, host.lane, host.target) {
+            latest.tried = now;
+            if host.is_reached {
+                latest.reached = now;
+            }
+        }
+    }
+
+    /// Records a reply of the proxy itself, which a program may take for the reply of its service.
+    pub(super) fn answer_itself(&self) {
+        self.latest().own = Some(Instant::now());
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the contact of the run with its services.
+    pub(super) fn contact(&self) -> Contact {
+        Contact { answers: self.answers(), refused: self.latest().own_refusal() }
     }
 
     /// Returns the latest time at which a refusing host accepts requests again, as far as the hosts named times.
@@ -206,7 +298,7 @@ impl Tally {
     }
 
     /// Returns the latest response of each host that a broker contacted.
-    pub(super) fn answers(&self) -> Vec<Answer> {
+    fn answers(&self) -> Vec<Answer> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(host, line): (&String, &Arc<Line>)| {
             let Last { status, opens, at, refusing_since, well_at } =
@@ -248,6 +340,11 @@ impl Tally {
     }
 }
 
+/// True for a service of the run's lane: a host that the lane names, or that has a broker.
+fn is_service(policy: &Policy, lane: Option<&LaneHosts>, target: &Target) -> bool {
+    lane.is_some_and(|lane| lane.names(target)) || policy.brokers_of(target).next().is_some()
+}
+
 /// Decides if a refusal becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
@@ -259,8 +356,6 @@ pub(super) enum Note {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use policies::Target;
 
     use super::*;
 
@@ -281,6 +376,43 @@ mod tests {
         assert_eq!(noted, NOTED - 1);
         assert_eq!(tally.figures().denied, 102);
         assert!(tally.last_denied().unwrap().denied.act.contains("n99.example"));
+    }
+
+    #[test]
+    fn a_reply_of_the_proxy_counts_until_a_service_of_the_lane_is_reached() {
+        let text = "version = 1\n[network]\nmode = 'proxy'\n\
+                    [[broker]]\nhost = 'brokered.example'\nheader = 'x-key'\nsecret = 'key'";
+        let policy = Policy::from_toml(text, Path::new("agent.toml")).unwrap();
+        let hosts = ["api.example".parse().unwrap()].into();
+        let lane = LaneHosts { name: "l".to_owned(), has_file: true, hosts };
+        let target = |name: &str| Target::parse(name, None).unwrap();
+        let (api, other, brokered) =
+            (target("api.example:443"), target("other.example:443"), target("brokered.example:443"));
+        let tally = Tally::default();
+        let refuse = |target: &Target| {
+            tally.refuse(&policy, Some(&lane), &Refusal { named: target.clone(), target: target.clone() });
+            tally.contact().refused
+        };
+        let attempt = |target: &Target, is_reached| {
+            tally.try_host(&Tried { policy: &policy, lane: Some(&lane), target, is_reached });
+            tally.contact().refused
+        };
+        assert_eq!(tally.contact().refused, OwnRefusal::None);
+        assert_eq!(refuse(&other), OwnRefusal::Service, "the run has reached no host");
+        assert_eq!(attempt(&api, false), OwnRefusal::AnyHost, "the service is down");
+        assert_eq!(attempt(&api, true), OwnRefusal::None);
+        assert_eq!(refuse(&other), OwnRefusal::AnyHost);
+        assert_eq!(attempt(&other, true), OwnRefusal::AnyHost, "it is no service of the lane");
+        assert_eq!(refuse(&api), OwnRefusal::Service);
+        assert_eq!(attempt(&brokered, true), OwnRefusal::None);
+        assert_eq!(refuse(&brokered), OwnRefusal::Service);
+        let without = Tally::default();
+        without.answer_itself();
+        assert_eq!(without.contact().refused, OwnRefusal::AnyHost, "no host is refused");
+        let unnamed = LaneHosts { hosts: [].into(), ..lane.clone() };
+        let tried = Tried { policy: &policy, lane: Some(&unnamed), target: &other, is_reached: true };
+        without.try_host(&tried);
+        assert_eq!(without.contact().refused, OwnRefusal::None, "the service is among the policy's hosts");
     }
 
     #[test]
@@ -318,5 +450,16 @@ mod tests {
         let later = Tally::default();
         later.resume(&figures);
         assert_eq!(later.figures(), figures);
+        assert_eq!(later.contact().refused, OwnRefusal::None);
+    }
+
+    #[test]
+    fn a_refusal_that_an_earlier_daemon_recorded_counts_as_the_latest_of_the_run() {
+        for (denied, requests, refused) in
+            [(0, 5, OwnRefusal::None), (1, 0, OwnRefusal::Service), (1, 5, OwnRefusal::AnyHost)]
+        {
+            let counted = Egress { denied, requests, ..Egress::default() };
+            assert_eq!(Tally::recorded(&counted).refused, refused, "{denied} {requests}");
+        }
     }
 }

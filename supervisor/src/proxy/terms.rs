@@ -9,8 +9,8 @@ use rustls::{ClientConfig, ServerConfig};
 
 use super::authority::Authority;
 use super::meter::Meter;
-use super::reach::Lookups;
-use super::tally::{Note, Tally};
+use super::reach::{Lookups, Unreached};
+use super::tally::{Note, Tally, Tried};
 use super::tls::{TlsError, Trust};
 use super::verdict::Refusal;
 
@@ -35,6 +35,15 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    /// Records an attempt to connect to a host, unless its policy refused it.
+    pub(super) fn note_attempt<T>(&self, target: &Target, reached: &Result<T, Unreached>) {
+        if matches!(reached, Err(Unreached::Refused(_))) {
+            return;
+        }
+        let (policy, lane) = (&self.policy, self.lane.as_ref());
+        self.tally.try_host(&Tried { policy, lane, target, is_reached: reached.is_ok() });
+    }
+
     /// Returns the TLS configuration that terminates a tunnel to a host; none if the host has no broker, so that the
     /// tunnel is passed through.
     pub(super) fn certified(&self, target: &Target) -> Option<Arc<ServerConfig>> {

@@ -23,7 +23,7 @@ use super::tally::{DeniedHost, Tally};
 use super::terms::{Keys, Terms};
 use super::tls::Trust;
 use crate::failure::Failure;
-use crate::lanes::Answer;
+use crate::lanes::Contact;
 use crate::service::BoardHandle;
 
 /// Limit on the connections of a run. More wait in the kernel's queue of the run.
@@ -198,9 +198,22 @@ impl WaysOut {
         self.ways().get(&key)?.tally.opens()
     }
 
-    /// Returns the latest responses of the hosts of a run's brokers.
-    pub(crate) fn answers(&self, key: Key) -> Vec<Answer> {
-        self.ways().get(&key).map(|way| way.tally.answers()).unwrap_or_default()
+    /// Returns the contact of a run with its services.
+    pub(crate) fn contact(&self, key: Key) -> Contact {
+        self.ways().get(&key).map(|way| way.tally.contact()).unwrap_or_default()
+    }
+
+    /// Returns the contact of a run that is over. If it ended while no daemon served its proxy, the recorded statistics
+    /// count. Blocking.
+    pub(crate) fn last_contact(&self, board: &BoardHandle, run: RunId) -> Contact {
+        let known = self.ways().get(&(board.id(), run)).map(|way| way.tally.contact());
+        known.unwrap_or_else(|| match board.readers().with(|view| view.egress(run)) {
+            Ok(counted) => counted.as_ref().map(Tally::recorded).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(%run, %error, "egress_not_read");
+                Contact::default()
+            }
+        })
     }
 
     /// Returns the latest refusal by a run's proxy.

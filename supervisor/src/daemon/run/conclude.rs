@@ -20,7 +20,7 @@ use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
 use super::traces::{self, Records};
 use super::unkillable::Leftover;
-use crate::lanes::not_before;
+use crate::lanes::{Contact, not_before};
 use crate::service::BoardHandle;
 
 /// Ends a run whose shim was not started.
@@ -98,8 +98,8 @@ pub(super) async fn conclude(
     let mut shown_at: Option<EventId> = None;
     let ending = loop {
         // Taken at each try: a reply of a host may have arrived since the last one.
-        let answers = context.host.ways.answers((board.id(), run.id));
-        let mut asked = Known { answers, ..known.clone() };
+        let contact = context.host.ways.last_contact(board, run.id);
+        let mut asked = Known { contact, ..known.clone() };
         let proof = tokio::task::spawn_blocking(move || (traces::prove(&mut asked), asked)).await;
         let why = match proof {
             Ok((proof, learnt)) => {
@@ -182,7 +182,7 @@ fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Kno
         run,
         was_prepared,
         shim,
-        answers: Vec::new(),
+        contact: Contact::default(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Decides whether a host that a run's proxy has refused is named as the reason of its failure.
 //!
 //! A program requests more than it needs, such as updates and statistics. A refused host is named if the run ended by
-//! itself at most [`RECENT`] after the refusal, and no other denial is known. If it is a host of the lane, the model
-//! service was never reached. Then a login error of the run stems from the proxy, and the run counts as failed.
+//! itself at most [`RECENT`] after the refusal, and no other denial is known. A claim of the program that its service
+//! rejects the login has been judged before, by [`read_ending`](crate::lanes::read_ending).
 
 use std::time::Duration;
 
@@ -17,23 +17,15 @@ const RECENT: Duration = Duration::from_mins(1);
 pub(super) fn with_denied_host(ending: Ending, last: Option<DeniedHost>) -> Ending {
     let Some(last) = last.filter(|_| ending.denied.is_none()) else { return ending };
     let is_recent = ending.ended_at.is_some_and(|ended_at| ended_at.since(last.at) <= RECENT);
-    let is_plausible = match ending.cause {
-        EndCause::Exited { .. } | EndCause::Signaled { .. } => is_recent,
-        EndCause::NotLoggedIn { .. } => is_recent && last.is_of_lane,
-        _ => false,
-    };
-    if !is_plausible {
+    let is_own = matches!(ending.cause, EndCause::Exited { .. } | EndCause::Signaled { .. });
+    if !is_own || !is_recent {
         return ending;
     }
-    let cause = match ending.cause {
-        EndCause::NotLoggedIn { .. } => EndCause::Exited { code: ending.exit_code.unwrap_or(-1) },
-        other => other,
-    };
     let mut denied = last.denied;
     if !last.is_of_lane {
         denied.text = format!("while it ran, {}", denied.text);
     }
-    Ending { cause, denied: Some(denied), ..ending }
+    Ending { denied: Some(denied), ..ending }
 }
 
 #[cfg(test)]
@@ -78,9 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_whose_host_is_refused_waits_for_no_login() {
-        let ending = ended(EndCause::NotLoggedIn { until: END }, true, 5);
-        assert_eq!(ending.cause, EndCause::Exited { code: 77 });
+    fn a_host_of_the_lane_is_the_reason_itself() {
+        let ending = ended(EndCause::Exited { code: 77 }, true, 5);
         assert_eq!(text(&ending), Some("the sandbox denied connecting to a.example:443"));
         let known = Ending { ended_at: Some(END), ..Ending::new(EndCause::Exited { code: 1 }) };
         assert_eq!(with_denied_host(known, None).denied, None);

@@ -88,7 +88,7 @@ async fn listen(
             refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
         }
         // An agent that writes nothing of it still has its refusals recorded by the proxy.
-        let answered = rules.refused_for(&context.host.ways.answers((board.id(), run)));
+        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).answers);
         let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
         if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
             && refused_for >= limit

@@ -10,7 +10,7 @@ use kernel::{EndCause, Ending, Run};
 use shim::rundir::{self, FailedStart, Straggler};
 
 use super::remains::Remains;
-use crate::lanes::Answer;
+use crate::lanes::Contact;
 
 /// Result of examining a run.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub(in crate::daemon) struct Known {
     pub(in crate::daemon) was_prepared: bool,
     /// Fate of its shim, as far as this daemon knows.
     pub(in crate::daemon) shim: Shim,
-    /// Last replies of hosts to its requests through brokers.
-    pub(in crate::daemon) answers: Vec<Answer>,
+    /// Contact with its services, as its proxy saw it.
+    pub(in crate::daemon) contact: Contact,
 }
 
 /// Fate of a run's shim, as seen by this daemon.

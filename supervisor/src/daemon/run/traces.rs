@@ -79,7 +79,7 @@ impl OnHost {
         let same_boot = boot.is_none_or(|boot| boot == self.known.boot_id);
         let ended_at = ended_at(record, same_boot, &kernel::SystemClock);
         let stdout = dir.stdout(record).map_err(|e| text(&e))?;
-        let mut ending = read_ending(record, &stdout, &rules_of(note), &self.known.answers, ended_at);
+        let mut ending = read_ending(record, &stdout, &rules_of(note), &self.known.contact, ended_at);
         ending.failure_limit = note.map_or(ending.failure_limit, |note| note.failure_limit);
         ending.reviewer = note.and_then(|note| note.reviewer.clone());
         ending.denied = denied(dir, record, &ending.cause);

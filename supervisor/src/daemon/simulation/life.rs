@@ -27,6 +27,7 @@ use crate::daemon::run::report::{Ended, Report};
 use crate::daemon::run::settle::{Known, Proof, Shim, judge};
 use crate::failure::Failure;
 use crate::host::watch::Watched;
+use crate::lanes::Contact;
 use crate::roster::Roster;
 
 /// Directory of scratch workspaces.
@@ -340,7 +341,7 @@ impl Life {
             was_prepared: learnt.worker_pid.is_some(),
             shim: self.shim,
             run: learnt,
-            answers: Vec::new(),
+            contact: Contact::default(),
         };
         let id = known.run.id;
         let instead = Self::of_another(id, on);

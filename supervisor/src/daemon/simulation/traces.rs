@@ -9,7 +9,7 @@ use shim::rundir::{Cause, ExitRecord, RunDir};
 use super::host::{Host, HostRun, WorkerLife};
 use crate::daemon::run::remains::Remains;
 use crate::daemon::run::settle::{Directory, Marked, Traces};
-use crate::lanes::{EndingRules, read_ending};
+use crate::lanes::{Contact, EndingRules, read_ending};
 
 /// Traces of one run, as a daemon sees them.
 pub(super) struct HostTraces<'a> {
@@ -41,7 +41,7 @@ impl HostTraces<'_> {
 
     fn ending(&self, record: &ExitRecord) -> Ending {
         let stdout = self.silent.stdout(record).unwrap();
-        read_ending(record, &stdout, &EndingRules::default(), &[], self.clock.now())
+        read_ending(record, &stdout, &EndingRules::default(), &Contact::default(), self.clock.now())
     }
 }
 

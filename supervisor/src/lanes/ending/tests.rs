@@ -31,7 +31,7 @@ fn read_with(record: &ExitRecord, rules: &EndingRules, stdout: &str) -> Ending {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("stdout"), stdout).unwrap();
     let stdout = RunDir::open(place.path()).unwrap().stdout(record).unwrap();
-    read_ending(record, &stdout, rules, &[], END)
+    read_ending(record, &stdout, rules, &Contact::default(), END)
 }
 
 #[test]
@@ -219,8 +219,41 @@ fn a_limit_that_the_proxy_has_not_seen_holds_the_task_alone() {
         (vec![answer("a.example:443", 429, 1)], Siblings::Hold),
         (vec![answer("other.example:443", 200, 1)], Siblings::Hold),
     ] {
-        let ending = read_ending(&exited(1), &stdout, &claude, &answers, END);
+        let contact = Contact { answers, ..Contact::default() };
+        let ending = read_ending(&exited(1), &stdout, &claude, &contact, END);
         let until = END.after(Duration::from_secs(4_000));
         assert_eq!((ending.cause, ending.siblings), (EndCause::RateLimited { until }, siblings));
+    }
+}
+
+#[test]
+fn a_refusal_by_the_proxy_is_a_failure_of_the_run_and_holds_no_account() {
+    let claude = rules("stdout = \"claude-stream-json\"\n[exit_codes]\nlogin = [41]\nunavailable = [69]");
+    let status = |status: u16| {
+        format!(r#"{{"type":"result","is_error":true,"result":"no","api_error_status":{status}}}"#)
+    };
+    let stopped =
+        |reason| ExitRecord { code: None, signal: Some(15), ..ExitRecord::of(Cause::Stopped { reason }, 1) };
+    let exit = |code| EndCause::Exited { code };
+    let term = || EndCause::Signaled { signal: 15 };
+    let stalled = || EndCause::Stopped(kernel::StopReason::Stalled);
+    let outage = || EndCause::RateLimited { until: END.after(OUTAGE_PAUSE) };
+    let (any, service) = (OwnRefusal::AnyHost, OwnRefusal::Service);
+    for (record, stdout, refused, expected) in [
+        (exited(1), status(403), any, exit(1)),
+        (exited(1), status(403), service, exit(1)),
+        (exited(41), String::new(), any, exit(41)),
+        (exited(1), status(503), any, outage()),
+        (exited(1), status(503), service, exit(1)),
+        (exited(69), String::new(), service, exit(69)),
+        (stopped(StopReason::Refused), status(403), service, term()),
+        (stopped(StopReason::Stalled), status(403), any, stalled()),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("stdout"), &stdout).unwrap();
+        let output = RunDir::open(place.path()).unwrap().stdout(&record).unwrap();
+        let contact = Contact { refused, ..Contact::default() };
+        let cause = read_ending(&record, &output, &claude, &contact, END).cause;
+        assert_eq!(cause, expected, "{record:?} {stdout} {refused:?}");
     }
 }

@@ -21,7 +21,7 @@ mod text;
 
 pub(crate) use self::hermes::usage_line;
 pub(crate) use self::readable::{Readable, shown};
-pub(super) use self::service::by_status;
+pub(super) use self::service::{by_status, is_bad_login};
 
 use std::fmt;
 use std::time::Duration;

@@ -8,10 +8,15 @@ use kernel::Timestamp;
 
 use super::{Finish, Reset};
 
+/// True for a status with which a service refuses a login.
+pub(in crate::lanes) fn is_bad_login(status: u16) -> bool {
+    matches!(status, 401 | 403)
+}
+
 /// Returns the ending of a run whose last reply had this status.
 pub(in crate::lanes) fn by_status(status: u64, reset: Option<Reset>) -> Finish {
     match status {
-        401 | 403 => Finish::NotLoggedIn,
+        status if u16::try_from(status).is_ok_and(is_bad_login) => Finish::NotLoggedIn,
         // Too many requests of this account, or of all accounts.
         429 | 529 => Finish::RateLimited(reset),
         408 | 500..=599 => Finish::Unavailable,
