@@ -100,6 +100,10 @@ impl Policy {
         }
         let resolved = if target == named { String::new() } else { format!(", which is {}", named.host) };
         let act = format!("connecting to {target}{resolved}");
+        if named.is_own_proxy() {
+            // A line that names it would not help: in the run this address is the proxy itself.
+            return Denial { act, line: None, place: None };
+        }
         let (added, place) = match lane.filter(|_| self.is_builtin()) {
             Some(lane) => (hosts_line("hosts", &lane.hosts, named), Some(lane.place())),
             None => (hosts_line("network.hosts", &self.network.hosts, named), None),
@@ -193,6 +197,8 @@ mod tests {
         let denial = policy.host_denial(&target("b.example:443"), &target("10.0.0.1:443"), None);
         assert_eq!(denial.act, "connecting to b.example:443, which is 10.0.0.1");
         assert_eq!(denial.line.unwrap(), r#"network.hosts = ["a.example:443", "10.0.0.1:443"]"#);
+        let denial = policy.host_denial(&target("b.example:3128"), &target("127.0.0.1:3128"), None);
+        assert_eq!(denial.line, None, "in a run that is its own proxy");
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! it reads as an IPv4 address (`0x7f.1`, `2130706433`) is that address and never a name.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::way_out::PROXY_PORT;
 
 /// The ports of a host that is named without one.
 const USUAL_PORTS: [u16; 2] = [80, 443];
@@ -123,6 +125,18 @@ impl fmt::Display for Target {
 }
 
 impl Target {
+    /// Returns true for an address of the run's own proxy, which leads to no other host. The proxy is at the same place in
+    /// each run.
+    pub fn is_own_proxy(&self) -> bool {
+        let is_loopback = match &self.host {
+            Host::Name(name) => name == "localhost",
+            Host::Address(address) => {
+                [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].contains(address)
+            }
+        };
+        is_loopback && self.port == PROXY_PORT
+    }
+
     /// Reads `host:port`; without a port it is `usual`, or refused where there is none.
     ///
     /// # Errors
@@ -358,6 +372,22 @@ mod tests {
             assert_eq!(serde_json::to_value(rule(text)).unwrap(), text);
         }
         assert_eq!(rule("1.2.3.4/32").to_string(), "1.2.3.4", "a block of one address");
+    }
+
+    #[test]
+    fn the_proxy_of_a_run_has_its_address_in_whatever_form() {
+        for (target, is_own) in [
+            ("127.0.0.1:3128", true),
+            ("2130706433:3128", true),
+            ("[::ffff:127.0.0.1]:3128", true),
+            ("[::1]:3128", true),
+            ("LOCALHOST.:3128", true),
+            ("127.0.0.1:3129", false),
+            ("127.0.0.2:3128", false),
+            ("proxy.example:3128", false),
+        ] {
+            assert_eq!(Target::parse(target, None).unwrap().is_own_proxy(), is_own, "{target}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ const LOCALE: &[&str] = &[
     "LC_TIME",
 ];
 
-/// What a run with a proxy reaches without it: its own loopback interface.
+/// The loopback interface of a run with a proxy, which the run reaches without the proxy.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Policy {
@@ -76,9 +76,15 @@ impl Policy {
         if !self.has_proxy() {
             return BTreeMap::new();
         }
-        let own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        // A host of the policy is asked for through the proxy, also one on a loopback interface: that of this host. The
+        // proxy itself is never behind a proxy, though few programs understand an entry with a port.
+        let proxy = format!("127.0.0.1:{PROXY_PORT}");
+        let mut own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        if !own.contains(&"127.0.0.1") {
+            own.insert(0, &proxy);
+        }
         let of_brokers = self.broker_environment().into_iter().map(|(name, value)| (name, value.into()));
-        let url = format!("http://127.0.0.1:{PROXY_PORT}");
+        let url = format!("http://{proxy}");
         let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, own.join(","))]);
         all.flat_map(|(name, value)| {
             [name.to_owned(), name.to_ascii_lowercase()].map(|name| (name, OsString::from(&value)))
@@ -164,7 +170,7 @@ mod tests {
         );
         // The host's loopback interface, where the policy names it.
         let hosts = env("[network]\nmode = 'proxy'\nhosts = ['127.0.0.1:8080', 'localhost:9']");
-        assert_eq!(hosts["NO_PROXY"], "::1");
+        assert_eq!(hosts["NO_PROXY"], "127.0.0.1:3128,::1");
         assert!(!env("[network]\nmode = 'host'").contains_key("HTTP_PROXY"));
     }
 }

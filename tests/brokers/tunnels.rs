@@ -199,3 +199,33 @@ fn lane_of(fleet: &Fleet, lane: &str, provider: &Provider) {
     }
     fleet.lane(lane, &format!("install = [{:?}]\n{text}", fleet.home().display().to_string()));
 }
+
+#[test]
+fn a_program_that_asks_its_broker_through_the_proxy_gets_the_same_answer() {
+    for user in User::all() {
+        let provider = Provider::start();
+        let Some(fleet) = keyed(user, &provider) else { return };
+        let path = fleet.root().join("lanes.d/agent.toml");
+        let lane = fs::read_to_string(&path).unwrap();
+        // The run reaches this address of the host through its proxy, so `NO_PROXY` does not name it.
+        fleet.lane("agent", &format!("hosts = [\"127.0.0.1:9\"]\n{lane}"));
+        fleet.start();
+        let said = said(
+            &fleet,
+            "env | grep ^NO_PROXY
+             echo clear: $(curl -s -m 20 \"$SERVICE_URL/v1\")
+             echo tunnel: $(curl -s -m 20 -p \"$SERVICE_URL/v1\")
+             echo name: $(curl -s -m 20 -p --noproxy '' \"$(echo $SERVICE_URL | sed s/127.0.0.1:3128/localhost:3128/)/v1\")
+             echo nested: $(curl -s -m 20 -p --noproxy '' -o /dev/null -w '%{http_code}' http://127.0.0.1:3128/)
+             echo none: $(curl -s -m 20 --noproxy '' -o /dev/null -w '%{http_code}' http://127.0.0.1:3128/)",
+        );
+        assert!(said.contains("NO_PROXY=127.0.0.1:3128,localhost,::1"), "{said}");
+        for line in ["clear: hello", "tunnel: hello", "name: hello", "nested: 400", "none: 400"] {
+            assert!(said.lines().any(|own| own.starts_with(line)), "{line}: {said}");
+        }
+        let request = provider.asked()[0].to_lowercase();
+        assert!(request.contains(&format!("authorization: bearer {}\r\n", KEY.to_lowercase())), "{request}");
+        let task = fleet.json(["list", "--status", "done"])[0]["id"].as_str().unwrap().to_owned();
+        assert!(events(&fleet, &task, "egress_denied").is_empty(), "the proxy is no host that is refused");
+    }
+}

@@ -1,16 +1,21 @@
 //! Serves one connection of a worker: reads the request, checks it, and passes it to the server.
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use std::io::Cursor;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::answer::{answer, refuse};
 use super::broker;
 use super::ended;
-use super::head::{self, Kind, Request};
+use super::head::{self, HeadError, Kind, Request};
 use super::meter::NotTaken;
 use super::reach::{Unreached, reach};
 use super::relay::relay;
 use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
 use super::verdict;
+
+/// Reply with which a tunnel begins.
+const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
 
 /// Serves a connection.
 pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms) {
@@ -19,6 +24,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
         Err(error) => return answer_itself(worker, terms, error.status(), &error.to_string()).await,
     };
     let head = match kind {
+        Kind::Tunnel if target.is_own_proxy() => return serve_own_tunnel(worker, rest, terms).await,
         Kind::Brokered => return broker::serve(worker, rest, None, terms).await,
         Kind::Tunnel => {
             // A broker's host: the tunnel ends here, so that the broker can add its header.
@@ -60,7 +66,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     passage.reached();
     let ahead = match head {
         None => {
-            if worker.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await.is_err() {
+            if worker.write_all(ESTABLISHED).await.is_err() {
                 return;
             }
             rest
@@ -73,13 +79,27 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
     }
 }
 
+/// Serves one request inside a tunnel to the proxy itself: some programs reach every host by a tunnel, the host of a
+/// broker's variable too. `ahead` is input that came directly after the CONNECT request.
+async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &Terms) {
+    if worker.write_all(ESTABLISHED).await.is_err() {
+        return;
+    }
+    let (reads, writes) = tokio::io::split(worker);
+    let mut inside = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
+    match head::read(&mut inside).await {
+        Ok(Request { kind: Kind::Brokered, rest, .. }) => broker::serve(inside, rest, None, terms).await,
+        // A tunnel in a tunnel would have no end.
+        Ok(Request { kind: Kind::Tunnel | Kind::Clear(_), .. }) => {
+            let error = HeadError::NoProxyRequest;
+            answer_itself(inside, terms, error.status(), &error.to_string()).await;
+        }
+        Err(error) => answer_itself(inside, terms, error.status(), &error.to_string()).await,
+    }
+}
+
 /// Sends a reply of the proxy itself in the place of the host, and closes the connection.
-async fn answer_itself(
-    worker: impl AsyncRead + AsyncWrite + Unpin,
-    terms: &Terms,
-    status: &str,
-    text: &str,
-) {
+async fn answer_itself(worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms, status: &str, text: &str) {
     terms.tally.answer_itself();
     answer(worker, status, text).await;
 }

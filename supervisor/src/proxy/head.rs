@@ -1,10 +1,9 @@
 //! Reads the head of a request to the proxy within limits, and rewrites it for the server.
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use policies::{BrokerHost, Host, HostError, PROXY_PORT, Target};
+use policies::{BrokerHost, HostError, Target};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Limit on a head, in bytes.
@@ -136,10 +135,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, HeadError> {
         return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
     }
     let (target, path) = absolute(path)?;
-    // A program that contacts its loopback interface through the proxy means this server too.
-    if is_own(&target)
-        && let Some((target, _)) = brokered(&path)
-    {
+    // A program that contacts this server through itself means the server, and no port of the host.
+    if target.is_own_proxy() {
+        let (target, _) = brokered(&path).ok_or(HeadError::NoProxyRequest)?;
         return Ok(Some(Request { target, kind: Kind::Brokered, rest: bytes.to_vec() }));
     }
     let kind = Kind::Clear(for_server(method, &target, &path, head.headers));
@@ -180,10 +178,6 @@ pub(super) fn brokered(path: &str) -> Option<(Target, String)> {
     let (host, rest) = path.split_at(end);
     let target = host.parse::<BrokerHost>().ok()?.target().clone();
     Some((target, if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") }))
-}
-
-fn is_own(target: &Target) -> bool {
-    target.host == Host::Address(Ipv4Addr::LOCALHOST.into()) && target.port == PROXY_PORT
 }
 
 /// Splits `http://host:port/path`.
@@ -273,6 +267,7 @@ mod tests {
             ("/api.example/v1?a=b", "api.example:443"),
             ("/API.example.:8443", "api.example:8443"),
             ("http://127.0.0.1:3128/api.example/v1", "api.example:443"),
+            ("http://localhost:3128/api.example/v1", "api.example:443"),
             ("/api.example/../b.example/x", "api.example:443"),
         ] {
             let text = format!("POST {uri} HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi");
@@ -302,6 +297,7 @@ mod tests {
         for (text, error) in [
             ("GET / HTTP/1.1\r\n\r\n", "this is a proxy"),
             ("GET https://api.example/ HTTP/1.1\r\n\r\n", "this is a proxy"),
+            ("GET http://127.0.0.1:3128/ HTTP/1.1\r\n\r\n", "this is a proxy"),
             ("CONNECT api.example HTTP/1.1\r\n\r\n", "its port"),
             ("CONNECT :443 HTTP/1.1\r\n\r\n", "no host"),
             ("GET http://user@api.example/ HTTP/1.1\r\n\r\n", "no host"),

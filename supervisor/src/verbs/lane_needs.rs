@@ -63,6 +63,11 @@ async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
     let named = unnamed_address(policy, &target, found.map(|address| address.ip()))?;
     let detail =
         format!("{target} is {}, which is not an address of the internet: the proxy refuses it", named.host);
+    if named.is_own_proxy() {
+        let hint =
+            format!("let the service listen at another port: in each run {named} is the proxy of the run");
+        return Some(Check::new("network", Verdict::Warning, detail).hint(hint));
+    }
     let others =
         lane.additions.hosts.iter().map(ToString::to_string).filter(|host| *host != target.to_string());
     let all: Vec<String> = others.chain([named.to_string()]).collect();
