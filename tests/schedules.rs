@@ -1,5 +1,6 @@
 //! Schedules: their files, the commands that keep them, and ticks that come once over the death of the daemon.
 
+mod creators;
 mod failing;
 mod files;
 mod replaced;

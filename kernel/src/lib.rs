@@ -102,7 +102,8 @@ pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
 pub use model::run::{Holder, Purpose, Run, RunStatus};
 pub use model::schedule::{
-    DueCommand, Missed, Overlap, Schedule, ScheduleSpec, ScheduleTick, TemplateTask, TickOutcome, Timing,
+    DueCommand, Missed, Overlap, Schedule, ScheduleSpec, ScheduleTick, StuckSchedule, TemplateTask,
+    TickOutcome, Timing,
 };
 pub use model::spent::{Counters, Spent};
 pub use model::state::{Change, Gate, InitialState, State, Then};

@@ -87,3 +87,25 @@ fn a_schedule_whose_latest_tick_failed_is_named_until_it_is_mended_or_paused() {
     });
     assert_eq!(named(&fleet.json(["diagnostics"])), 0);
 }
+
+#[test]
+fn a_schedule_that_makes_nothing_for_a_blocked_task_is_named_until_the_task_is_over() {
+    let fleet = Fleet::boot();
+    let text =
+        "every = \"1s\"\n[task]\ntitle = \"x\"\nassignee = \"shell\"\nbody = \"false\"\nmax_retries = 1\n";
+    let path = file(&fleet, text);
+    fleet.cli(["schedules", "add", "stuck", "--file", &path]).ok();
+
+    let status = fleet.eventually("status names it", || {
+        let status = fleet.cli(["status"]);
+        status.stdout.contains("the schedule stuck makes nothing").then_some(status)
+    });
+
+    assert_eq!(status.code, 1, "{status:?}");
+    let told = fleet.json(["status"]);
+    let task = told["stuck_schedules"][0]["task"].as_str().unwrap().to_owned();
+    let found = fleet.json(["diagnostics"]).to_string();
+    assert!(found.contains("schedule_stuck") && found.contains(&task), "{found}");
+    fleet.cli(["schedules", "pause", "stuck"]).ok();
+    assert_eq!(fleet.cli(["status"]).code, 0, "its ticks are left out by a person");
+}

@@ -12,7 +12,9 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::id::{ScheduleName, TaskId};
 use crate::model::missing::Missing;
-use crate::model::schedule::{DueCommand, Overlap, Schedule, ScheduleSpec, ScheduleTick, TickOutcome};
+use crate::model::schedule::{
+    DueCommand, Overlap, Schedule, ScheduleSpec, ScheduleTick, StuckSchedule, TickOutcome,
+};
 use crate::model::task::Origin;
 use crate::model::verdict::VerdictKind;
 use crate::rules::authority;
@@ -279,7 +281,7 @@ impl Board<'_> {
         }
     }
 
-    /// Makes the tasks of a tick.
+    /// Makes the tasks of a tick. Their creator is the user who saved the schedule, whoever asks for the tick.
     fn make_tick(
         &mut self,
         schedule: &Schedule,
@@ -288,6 +290,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<Vec<TaskId>, Error> {
         let (name, spec) = (&schedule.name, &schedule.spec);
+        let creator = Actor { uid: spec.creator_uid, ..actor.clone() };
         let mut made: Vec<(&str, TaskId)> = Vec::with_capacity(spec.tasks.len());
         let delay = jitter(spec.jitter, name, at);
         for template in in_order(&spec.tasks)? {
@@ -302,7 +305,7 @@ impl Board<'_> {
             if !delay.is_zero() {
                 new.not_before = Some(at.after(delay));
             }
-            let created = self.make(new, actor)?;
+            let created = self.make(new, &creator)?;
             if created.existing {
                 let why = format!("the tick of {} has been made: {}", at.as_secs(), created.task.id);
                 return Err(Error::conflict(why, "nothing is made twice"));
@@ -354,6 +357,11 @@ impl View<'_> {
         self.tx.failed_schedules()
     }
 
+    /// Returns the active schedules whose ticks make nothing, because the tasks of an earlier tick are blocked.
+    pub fn stuck_schedules(&self) -> Result<Vec<StuckSchedule>, Error> {
+        self.tx.stuck_schedules()
+    }
+
     /// Returns the number of ticks of a schedule that wait for tasks of earlier ticks.
     pub fn queued_ticks(&self, name: &ScheduleName) -> Result<u64, Error> {
         self.tx.count_queued(name)
@@ -369,6 +377,7 @@ impl View<'_> {
         let mut due = Vec::new();
         for (name, tick) in self.tx.due_ticks(limit)? {
             let Some(schedule) = self.tx.find_schedule(&name)? else { continue };
+            let creator_uid = schedule.spec.creator_uid;
             let (Some(words), Ok(ticks)) = (schedule.spec.command, Ticks::parse(&schedule.spec.timing))
             else {
                 continue;
@@ -378,7 +387,7 @@ impl View<'_> {
             if let Some(jitter) = schedule.spec.jitter.filter(|_| !names_one) {
                 words.push(format!("--jitter={}s", jitter.as_secs()));
             }
-            due.push(DueCommand { schedule: name, tick, words });
+            due.push(DueCommand { schedule: name, tick, words, creator_uid });
         }
         Ok(due)
     }

@@ -9,7 +9,7 @@ use crate::testing::{Bench, alice, titled};
 use crate::{
     Actor, Archived, Clock as _, Detach, EndCause, EventFilter, FailPoints, Filter, Handoff, ManualClock,
     Missed, NewTask, Overlap, Profile, ScheduleName, ScheduleSpec, SeededEntropy, Status, StopReason,
-    StorageKind, Task, TemplateTask, TickOutcome, Timestamp, Timing, WriterOptions,
+    StorageKind, Task, TaskId, TemplateTask, TickOutcome, Timestamp, Timing, WriterOptions,
 };
 
 /// Midnight of 2026-11-02 in UTC, a Monday.
@@ -490,4 +490,42 @@ fn a_task_of_a_schedule_that_is_archived_is_open_no_more() {
     after(&bench, HOUR);
 
     assert_eq!(outcomes(&bench), [TickOutcome::Made, TickOutcome::Made]);
+}
+
+#[test]
+fn the_user_who_saved_a_schedule_is_the_creator_of_its_tasks_whoever_asks_for_the_tick() {
+    let saved = |creator_uid| ScheduleSpec { creator_uid, ..hourly(Overlap::Replace) };
+    let bench = bench(&saved(Some(1000)));
+    let newest = || tasks(&bench).pop().unwrap().creator_uid;
+    after(&bench, HOUR);
+    assert_eq!(newest(), Some(1000));
+    let root = Actor { uid: Some(0), ..alice() };
+    bench.clock.advance(Duration::from_mins(1));
+    bench.call(move |board| board.run_schedule(&name("s"), &root)).unwrap();
+    assert_eq!(newest(), Some(1000), "root has not written its tasks");
+    define(&bench, &saved(None));
+    after(&bench, HOUR);
+    assert_eq!(newest(), None, "an unknown creator is no user");
+}
+
+#[test]
+fn a_schedule_is_stuck_while_its_ticks_make_nothing_for_a_blocked_task() {
+    for overlap in [Overlap::Skip, Overlap::Queue] {
+        let bench = bench(&hourly(overlap));
+        let stuck = || {
+            let tasks = |view: &crate::View<'_>| {
+                Ok(view.stuck_schedules()?.into_iter().map(|stuck| stuck.task).collect::<Vec<TaskId>>())
+            };
+            bench.readers.with(tasks).unwrap()
+        };
+        after(&bench, HOUR);
+        after(&bench, HOUR);
+        assert_eq!(stuck(), Vec::new(), "its task may still start");
+        let id = tasks(&bench)[0].id.clone();
+        let blocked = id.clone();
+        bench.call(move |board| board.block(&blocked, crate::Blocking::default(), None, &alice())).unwrap();
+        assert_eq!(stuck(), [id], "{overlap}");
+        define(&bench, &ScheduleSpec { paused: true, ..hourly(overlap) });
+        assert_eq!(stuck(), Vec::new(), "its ticks are left out by a person");
+    }
 }

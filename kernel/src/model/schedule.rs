@@ -117,6 +117,9 @@ pub struct ScheduleSpec {
     /// before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// Unix user who saved the schedule, and who counts as the creator of its tasks; none if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creator_uid: Option<u32>,
 }
 
 /// Schedule on a board.
@@ -134,6 +137,17 @@ pub struct Schedule {
     pub defined_at: Timestamp,
 }
 
+/// Schedule whose ticks make nothing, because the tasks of an earlier tick are blocked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StuckSchedule {
+    /// Schedule, by its file's name.
+    pub name: ScheduleName,
+    /// Latest tick, which was skipped or waits.
+    pub tick: ScheduleTick,
+    /// Task of an earlier tick that is blocked.
+    pub task: TaskId,
+}
+
 /// Command that a tick has to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCommand {
@@ -141,6 +155,8 @@ pub struct DueCommand {
     pub tick: Timestamp,
     /// Words of the command, with the placeholders replaced.
     pub words: Vec<String>,
+    /// Unix user who saved the schedule, and for whom the command acts; none if unknown.
+    pub creator_uid: Option<u32>,
 }
 
 /// Record of a decided tick.

@@ -8,7 +8,7 @@ use super::tx::Tx;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{ScheduleName, TaskId};
-use crate::model::schedule::{Schedule, ScheduleSpec, ScheduleTick};
+use crate::model::schedule::{Schedule, ScheduleSpec, ScheduleTick, StuckSchedule};
 
 /// Number of ticks of a schedule that are kept, beside the waiting ones.
 const KEPT: u32 = 100;
@@ -142,6 +142,25 @@ impl Tx<'_> {
              FROM schedules s WHERE json_extract(s.spec, '$.paused') IS NOT 1) ORDER BY schedule"
         );
         self.conn.list("list failed schedules", &sql, [], |row| Ok((row.get("schedule")?, read_tick(row)?)))
+    }
+
+    /// Returns the active schedules whose latest tick was skipped or waits, and whose open tasks can do nothing: one is
+    /// blocked, and the others wait for their parents.
+    pub(crate) fn stuck_schedules(&self) -> Result<Vec<StuckSchedule>, Error> {
+        let sql = format!(
+            "SELECT k.schedule, {TICKS}, \
+               (SELECT t.id FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name AND t.status = 'blocked' \
+                AND t.status NOT IN ('done', 'archived') ORDER BY t.tick, t.id LIMIT 1) AS blocked \
+             FROM schedules s JOIN schedule_ticks k ON k.id = (SELECT l.id FROM schedule_ticks l \
+               WHERE l.schedule = s.name ORDER BY l.tick DESC LIMIT 1) \
+             WHERE k.outcome IN ('skipped', 'queued') AND NOT s.spec ->> 'paused' AND blocked IS NOT NULL \
+             AND NOT EXISTS (SELECT 1 FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name \
+               AND t.status NOT IN ('done', 'archived') AND t.status NOT IN ('blocked', 'todo')) ORDER BY s.name"
+        );
+        let read = |row: &Row<'_>| {
+            Ok(StuckSchedule { name: row.get("schedule")?, tick: read_tick(row)?, task: row.get("blocked")? })
+        };
+        self.conn.list("list stuck schedules", &sql, [], read)
     }
 
     pub(crate) fn find_tick(

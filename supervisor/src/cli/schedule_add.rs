@@ -181,6 +181,7 @@ impl Add {
             command: self.command,
             task,
             tasks: Vec::new(),
+            saved_by: None,
         })
     }
 }

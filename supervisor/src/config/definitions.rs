@@ -151,6 +151,22 @@ pub(crate) fn read_each(
     subject: fn(String) -> Subject,
     mut take: impl FnMut(&str, &Path, Result<String, Defect>),
 ) -> Result<(), Defect> {
+    for (name, path) in files_of(dir, file_of)? {
+        let text =
+            super::settings::read(&path).map_err(|e| Defect::unreadable(subject(name.clone()), &path, &e));
+        take(&name, &path, text);
+    }
+    Ok(())
+}
+
+/// Returns the names and paths that `file_of` gives for the entries of a directory, in the order of the entries.
+///
+/// # Errors
+/// The directory cannot be listed. A missing directory counts as empty.
+pub(crate) fn files_of(
+    dir: &Path,
+    file_of: &dyn Fn(&Path) -> Option<(String, PathBuf)>,
+) -> Result<Vec<(String, PathBuf)>, Defect> {
     let list = || -> std::io::Result<Vec<PathBuf>> {
         let mut paths = std::fs::read_dir(dir)?
             .map(|entry| entry.map(|entry| entry.path()))
@@ -158,16 +174,9 @@ pub(crate) fn read_each(
         paths.sort();
         Ok(paths)
     };
-    let paths = match list() {
-        Ok(paths) => paths,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(Defect::new(Subject::Directory, dir, format!("it cannot be listed: {e}"))),
-    };
-    for path in paths {
-        let Some((name, path)) = file_of(&path) else { continue };
-        let text =
-            super::settings::read(&path).map_err(|e| Defect::unreadable(subject(name.clone()), &path, &e));
-        take(&name, &path, text);
+    match list() {
+        Ok(paths) => Ok(paths.iter().filter_map(|path| file_of(path)).collect()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Defect::new(Subject::Directory, dir, format!("it cannot be listed: {e}"))),
     }
-    Ok(())
 }

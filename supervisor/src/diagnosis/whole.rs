@@ -3,7 +3,7 @@
 
 use kernel::{
     Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, ScheduleName, ScheduleTick,
-    Severity, SystemClock,
+    Severity, StuckSchedule, SystemClock,
 };
 use serde_json::json;
 
@@ -35,6 +35,8 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     found.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
     let failed = call.read(|view| view.failed_schedules()).await?;
     found.extend(failed.iter().map(untimely));
+    let stuck = call.read(|view| view.stuck_schedules()).await?;
+    found.extend(stuck.iter().map(blocked));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -161,6 +163,23 @@ fn untimely((name, tick): &(ScheduleName, ScheduleTick)) -> Finding {
         first_seen_at: tick.decided_at,
         data: json!({ "schedule": name, "tick": tick.tick }),
         ..now("schedule_fails", Severity::Error, told, actions)
+    };
+    Finding::of_root(format!("schedule {name}"), diagnostic)
+}
+
+/// Reports a schedule whose ticks make nothing, because a task of an earlier tick is blocked.
+fn blocked(StuckSchedule { name, tick, task }: &StuckSchedule) -> Finding {
+    let title = format!("its ticks make nothing while {task} of an earlier tick is blocked");
+    let actions = vec![
+        Remedy::command("see why the task is blocked", format!("show {task}")).suggested(),
+        Remedy::command("let the task go on", format!("unblock {task}")),
+        Remedy::command("give the task up", format!("archive {task}")),
+    ];
+    let told = (title, tick.note.clone().unwrap_or_default());
+    let diagnostic = Diagnostic {
+        first_seen_at: tick.decided_at,
+        data: json!({ "schedule": name, "tick": tick.tick, "task": task }),
+        ..now("schedule_stuck", Severity::Error, told, actions)
     };
     Finding::of_root(format!("schedule {name}"), diagnostic)
 }

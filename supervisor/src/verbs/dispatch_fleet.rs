@@ -103,6 +103,10 @@ pub(crate) struct DispatchFleet {
     #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     #[serde(skip)]
     pub(crate) limit: u32,
+    /// The uid for which the tasks are created; only root names another than its own [default: the caller]
+    #[arg(long, value_name = "UID")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) creator: Option<u32>,
     /// Print what would be created, and create nothing
     #[arg(long)]
     #[serde(default)]
@@ -329,6 +333,14 @@ impl Verb for DispatchFleet {
             of_tenant::require_place(&call, Some(tenant), &WorkspaceSpec::Directory(self.root.clone()))?;
         }
         call.actor.uid = of_tenant::acting_uid(&call);
+        if let Some(creator) = self.creator {
+            let is_root = call.actor.uid == Some(0) && call.confined().is_none();
+            if !is_root && call.actor.uid != Some(creator) {
+                return Err(Failure::new(Code::NotPermitted, "only root creates tasks for another user")
+                    .hint("leave --creator out"));
+            }
+            call.actor.uid = Some(creator);
+        }
         if let Some(policy) = &self.policy {
             call.service.roster().policies().find(policy)?;
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel::{
     AskingMission, BoardName, Clock as _, Hold, HoldKind, HoldScope, Holder, Mail, PluginCursor, Profile,
-    Tenant, Timestamp,
+    TaskId, Tenant, Timestamp,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,16 @@ pub(crate) struct NextTick {
     pub(crate) at: Timestamp,
 }
 
+/// A schedule whose ticks make nothing, because the tasks of an earlier tick are blocked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StuckSchedule {
+    pub(crate) schedule: kernel::ScheduleName,
+    /// Time of the latest tick.
+    pub(crate) tick: Timestamp,
+    /// Task of an earlier tick that is blocked.
+    pub(crate) task: TaskId,
+}
+
 /// A schedule whose latest tick failed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FailedSchedule {
@@ -228,6 +238,9 @@ pub(crate) struct StatusReport {
     /// The schedules whose latest tick failed, and that are not paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) failed_schedules: Vec<FailedSchedule>,
+    /// The schedules whose ticks make nothing until a blocked task of an earlier tick is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stuck_schedules: Vec<StuckSchedule>,
     /// The missions at a limit, each with what it asks; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) asking: Vec<AskingMission>,
@@ -408,6 +421,7 @@ impl Verb for Status {
             unheard: call.service.unheard(),
             ticks: open.ticks,
             failed_schedules: open.failed_schedules,
+            stuck_schedules: open.stuck_schedules,
             asking: open.asking,
             waiting,
             waiting_more,

@@ -1,13 +1,13 @@
 //! Reads, writes and removes the files of `schedules.d/`.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kernel::ScheduleName;
 
 use super::crontab::{ENDINGS, installed};
-use super::text::Planned;
-use crate::config::settings;
+use super::text::{Planned, SavedBy};
+use crate::config::settings::{self, Authored};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::paths::{Root, definition_file};
@@ -31,18 +31,59 @@ fn foreign(root: &Root, name: &ScheduleName) -> impl Iterator<Item = PathBuf> {
     ENDINGS.into_iter().map(move |ending| dir.join(format!("{name}.{ending}")))
 }
 
-/// Returns the text of a schedule's file; none if there is no file. A file in the format of Hermes Kanban is
-/// converted.
-pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failure> {
+/// Returns the text of a schedule's file with its author; none if there is no file. A file in the format of Hermes Kanban
+/// is converted.
+pub(crate) fn authored_of(root: &Root, name: &ScheduleName) -> Result<Option<Authored>, Failure> {
     let path = path_of(root, name);
-    let read = |path: &PathBuf| settings::read_if_any(path).map_err(|e| Failure::file("read", path, &e));
-    if let Some(text) = read(&path)? {
-        return Ok(Some(text));
+    let read = |path: &PathBuf| match settings::read_authored(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(|e| Failure::file("read", path, &e)),
+    };
+    if let Some(file) = read(&path)? {
+        return Ok(Some(file));
     }
     let Some(path) = file_of(root, name) else { return Ok(None) };
-    let Some(text) = read(&path)? else { return Ok(None) };
-    let said = installed(name, &path, &text).map_err(|why| Failure::new(Code::Conflict, why))?;
-    said.to_toml().map(Some)
+    let Some(file) = read(&path)? else { return Ok(None) };
+    let said = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
+    Ok(Some(Authored { text: said.to_toml()?, ..file }))
+}
+
+/// Returns the text of a schedule's file; none if there is no file.
+pub(crate) fn text_of(root: &Root, name: &ScheduleName) -> Result<Option<String>, Failure> {
+    Ok(authored_of(root, name)?.map(|file| file.text))
+}
+
+/// Returns the text of a schedule as its file has it once a user has saved it; none stands for a caller without a known
+/// user. All other lines stay, comments included.
+pub(crate) fn saved_text(
+    name: &ScheduleName,
+    text: &str,
+    path: &Path,
+    saver: Option<u32>,
+) -> Result<String, Failure> {
+    let parsed = |text: &str| {
+        Planned::parse(name, text, path).map_err(|defect| {
+            Failure::usage(defect.to_string())
+                .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
+        })
+    };
+    let saved_by = SavedBy::of(saver);
+    let mut wanted = parsed(text)?;
+    if wanted.text.saved_by == saved_by {
+        return Ok(text.to_owned());
+    }
+    wanted.text.saved_by = saved_by;
+    let kept = without_key(text, "saved_by");
+    let text = match saved_by {
+        None => kept,
+        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}\n{kept}"),
+        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"\n{kept}"),
+    };
+    if parsed(&text).ok() != Some(wanted) {
+        return Err(Failure::usage(format!("the entry `saved_by` of {} cannot be replaced", path.display()))
+            .hint("leave it out; the supervisor sets it"));
+    }
+    Ok(text)
 }
 
 /// Replaces the file of a schedule atomically, unless the text is unusable. A concurrent reader sees the old text or
@@ -82,16 +123,20 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
 
 /// Returns the text with the schedule paused or resumed; all other lines stay, comments included.
 pub(crate) fn with_pause(text: &str, paused: bool) -> String {
+    let kept = without_key(text, "paused");
+    if paused { format!("paused = true\n{kept}") } else { kept }
+}
+
+/// Returns the text without the lines that set a key of the file's top level.
+fn without_key(text: &str, left_out: &str) -> String {
     let mut in_table = false;
-    let kept: String = text
-        .split_inclusive('\n')
+    text.split_inclusive('\n')
         .filter(|line| {
             in_table |= line.trim_start().starts_with('[');
             let key = line.split('=').next().unwrap_or_default().trim();
-            in_table || key != "paused" || !line.contains('=')
+            in_table || key != left_out || !line.contains('=')
         })
-        .collect();
-    if paused { format!("paused = true\n{kept}") } else { kept }
+        .collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod text;
 mod times_text;
 
 pub(crate) use self::crontab::{ENDINGS, imported, installed};
-pub(crate) use self::files::{file_of, path_of, remove, text_of, with_pause, write};
+pub(crate) use self::files::{authored_of, file_of, path_of, remove, saved_text, text_of, with_pause, write};
 pub(crate) use self::registry::{OfBoard, Schedules};
 pub(crate) use self::task_text::TaskText;
 pub(crate) use self::text::{Planned, ScheduleText};

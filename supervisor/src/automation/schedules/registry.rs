@@ -8,6 +8,7 @@ use kernel::{BoardName, ScheduleName, ScheduleSpec};
 use super::crontab::{ENDINGS, installed};
 use super::text::Planned;
 use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::settings;
 use crate::paths::Root;
 
 /// Limit on the schedules of a root.
@@ -28,7 +29,7 @@ pub(crate) struct OfBoard {
 }
 
 /// Parses one file.
-fn read(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
+fn parse(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
     let defect = |why: String| Defect::new(Subject::Schedule(name.to_owned()), path, why);
     let named: ScheduleName =
         name.parse().map_err(|e| defect(format!("{e}; the file's name is the schedule's name")))?;
@@ -50,26 +51,29 @@ impl Schedules {
             Some((path.file_stem().filter(|_| is_one)?.to_str()?.to_owned(), path.to_owned()))
         };
         // Sorted by name, so `x.toml` comes before `x.yaml`.
-        let listed =
-            definitions::read_each(&root.schedules_dir(), &file_of, Subject::Schedule, |name, path, text| {
-                count += 1;
-                let defect = |why: String| Defect::new(Subject::Schedule(name.to_owned()), path, why);
-                let read = if count > MOST {
-                    Err(defect(format!("there are more than {MOST} schedules")))
-                } else if !matches!(defined.find(name), Found::Absent) {
-                    Err(defect(format!(
-                        "another file defines the schedule {name} as well; remove one of them"
-                    )))
-                } else {
-                    text.and_then(|text| read(name, path, &text))
-                };
-                defined.define(name, read);
-            });
-        let is_listed = listed.is_ok();
-        if let Err(defect) = listed {
-            defined.not_listed(defect);
+        let files = match definitions::files_of(&root.schedules_dir(), &file_of) {
+            Ok(files) => files,
+            Err(defect) => {
+                defined.not_listed(defect);
+                return Schedules { defined, listed: false };
+            }
+        };
+        for (name, path) in files {
+            count += 1;
+            let subject = || Subject::Schedule(name.clone());
+            let defect = |why: String| Defect::new(subject(), &path, why);
+            let read = if count > MOST {
+                Err(defect(format!("there are more than {MOST} schedules")))
+            } else if !matches!(defined.find(&name), Found::Absent) {
+                Err(defect(format!("another file defines the schedule {name} as well; remove one of them")))
+            } else {
+                let read = settings::read_authored(&path);
+                let read = read.map_err(|e| Defect::unreadable(subject(), &path, &e));
+                read.and_then(|file| Ok(parse(&name, &path, &file.text)?.saved_in(file.author)))
+            };
+            defined.define(&name, read);
         }
-        Schedules { defined, listed: is_listed }
+        Schedules { defined, listed: true }
     }
 
     /// Loads the files again. Schedules that are defective now and were good in `before` keep their last good

@@ -51,6 +51,9 @@ pub(crate) struct ScheduleText {
     /// Skip all ticks
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) paused: bool,
+    /// User who saved it, as uid, if the daemon wrote the file for that user; the supervisor sets it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) saved_by: Option<SavedBy>,
     /// Board of its tasks
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) board: Option<BoardName>,
@@ -66,6 +69,47 @@ pub(crate) struct ScheduleText {
     /// Tasks of each tick, if it makes several
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tasks: Vec<TaskText>,
+}
+
+/// User who saved a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum SavedBy {
+    /// User of this host.
+    Uid(u32),
+    /// Caller without a known user.
+    Word(Unknown),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unknown {
+    Unknown,
+}
+
+impl SavedBy {
+    /// Returns the entry for a user. Root's files need none, because their owner is the user, and no other daemon acts
+    /// for users.
+    pub(super) fn of(saver: Option<u32>) -> Option<Self> {
+        let is_owner = !nix::unistd::geteuid().is_root() || saver == Some(0);
+        (!is_owner).then(|| saver.map_or(SavedBy::Word(Unknown::Unknown), SavedBy::Uid))
+    }
+
+    fn uid(self) -> Option<u32> {
+        match self {
+            SavedBy::Uid(uid) => Some(uid),
+            SavedBy::Word(Unknown::Unknown) => None,
+        }
+    }
+}
+
+/// Returns the creator of the tasks of a schedule: the author of its file. In a file of root the entry `saved_by` counts
+/// instead; another user could write any name there.
+pub(super) fn creator(author: Option<u32>, saved_by: Option<SavedBy>) -> Option<u32> {
+    match (author, saved_by) {
+        (Some(0), Some(saver)) => saver.uid(),
+        (author, _) => author,
+    }
 }
 
 impl ScheduleText {
@@ -104,6 +148,12 @@ impl Planned {
                 None => defect,
             }
         })
+    }
+
+    /// Returns the schedule of a file with this author.
+    pub(crate) fn saved_in(mut self, author: Option<u32>) -> Self {
+        self.spec.creator_uid = creator(author, self.text.saved_by);
+        self
     }
 
     /// Returns the definition for the board; a file without a channel gets the channel `usual`.
@@ -147,6 +197,8 @@ impl Planned {
             paused: text.paused,
             tasks,
             command: text.command.as_deref().map(command).transpose()?,
+            // The file decides, which is not known here.
+            creator_uid: None,
         };
         kernel::check_schedule(name, &spec).map_err(|error| match error {
             kernel::Error::Invalid { field, message, hint } => {
@@ -186,7 +238,7 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
             "`{text}` is not a command of a schedule: write dispatch-fleet PROFILE DIRECTORY, or describe a [task]"
         )));
     }
-    let decided = ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user"];
+    let decided = ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user", "--creator"];
     if let Some(word) = words.iter().find(|word| decided.iter().any(|option| word.starts_with(option))) {
         return Err(refuse(format!("{word} is decided by the schedule; leave it out")));
     }

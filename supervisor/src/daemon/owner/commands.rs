@@ -11,6 +11,7 @@ use kernel::{BoardName, DueCommand, View};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::daemon::run::context::Context;
+use crate::daemon::run::place::unknown_creator;
 use crate::failure::Failure;
 
 /// Number of commands of one board started per read.
@@ -56,13 +57,17 @@ async fn note(
 /// Runs one command until it ends. The error is the reason of its failure.
 async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
+    let creator = creator(command)?;
+    let (verb, words) = command.words.split_first().ok_or("the schedule has no command")?;
     let mut process = tokio::process::Command::new("/proc/self/exe");
     process
         .arg0("supervisor")
         .args(root.own_options())
         .arg("--board")
         .arg(name.as_str())
-        .args(&command.words);
+        .arg(verb)
+        .args(creator)
+        .args(words);
     process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     // Inherited settings would override the arguments, and a child must not speak to the service manager.
     for variable in ["SUPERVISOR_BOARD", "HERMES_KANBAN_BOARD", "SUPERVISOR_TENANT", "NOTIFY_SOCKET"] {
@@ -80,6 +85,15 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
         Ok((Err(e), _)) => Err(format!("the end of the command is not known: {e}")),
         Ok((Ok(status), _)) if status.success() => Ok(()),
         Ok((Ok(status), said)) => Err(format!("the command ended with {status}: {said}")),
+    }
+}
+
+/// Returns the arguments that name the user for whom the command acts. Only root acts for others.
+fn creator(command: &DueCommand) -> Result<Vec<String>, String> {
+    match command.creator_uid {
+        _ if !nix::unistd::geteuid().is_root() => Ok(Vec::new()),
+        Some(uid) => Ok(vec!["--creator".to_owned(), uid.to_string()]),
+        None => Err(unknown_creator(&command.schedule)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kernel::{BoardName, Task, TaskId, Timestamp};
+use kernel::{BoardName, ScheduleName, Task, TaskId, Timestamp};
 use policies::Identity;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
@@ -57,17 +57,26 @@ pub(in crate::daemon) fn identity(
         return Err(LaunchError { stage: STAGE, error, fault: Fault::Environment(place) });
     }
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
-        return Err(LaunchError::task(
-            STAGE,
-            format!(
-                "{} belongs to uid {}, and the task was made by {}, who may not act as that user",
-                ground.path.display(),
-                owner.uid,
-                task.creator_uid.map_or_else(|| "somebody unknown".to_owned(), |uid| format!("uid {uid}"))
-            ),
-        ));
+        let what = format!("{} belongs to uid {}, and", ground.path.display(), owner.uid);
+        let why = match (task.creator_uid, &task.origin.schedule) {
+            (Some(uid), _) => format!("{what} the task was made by uid {uid}, who may not act as that user"),
+            (None, Some(schedule)) => format!("{what} {}", unknown_creator(schedule)),
+            (None, None) => format!("{what} the creator of the task is unknown"),
+        };
+        return Err(LaunchError::task(STAGE, why));
     }
     Ok(Some(Identity { uid: owner.uid, gid: owner.gid }))
+}
+
+/// Returns the reason why nothing acts for the creator of a schedule, with advice.
+pub(in crate::daemon) fn unknown_creator(schedule: &ScheduleName) -> String {
+    with_hint(
+        &format!("it is not known who saved the schedule {schedule}"),
+        Some(format!(
+            "save it again, as root or as that user: supervisor schedules edit {schedule}. A file counts as its owner's \
+             unless it is a symbolic link, or others may write to it or to its directory"
+        )),
+    )
 }
 
 /// Returns the directory whose owner decides the worker's user: the named one, or the parent in which it is to be made.

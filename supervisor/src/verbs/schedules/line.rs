@@ -29,6 +29,9 @@ pub(crate) struct ScheduleLine {
     pub(crate) defect: Option<String>,
     pub(crate) board: Option<BoardName>,
     pub(crate) paused: bool,
+    /// The user who saved it, and who counts as the creator of its tasks; none where that is not known.
+    #[serde(default)]
+    pub(crate) creator_uid: Option<u32>,
     /// As its file says it; none where that cannot be used.
     pub(crate) schedule: Option<ScheduleText>,
     /// Its next tick.
@@ -62,6 +65,7 @@ impl ScheduleLine {
             defect: None,
             board: None,
             paused: false,
+            creator_uid: None,
             schedule: None,
             next: None,
             last: None,
@@ -80,6 +84,7 @@ impl ScheduleLine {
         let mut line = ScheduleLine {
             board: Some(planned.board.clone()),
             paused: planned.spec.paused,
+            creator_uid: planned.spec.creator_uid,
             schedule: Some(planned.text.clone()),
             ..ScheduleLine::bare(name, path)
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::save::{Saved, save};
 use super::{unknown, usable};
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use crate::automation::schedules::{Planned, path_of, text_of, with_pause};
+use crate::automation::schedules::{Planned, authored_of, path_of, saved_text, with_pause};
 use crate::command::Command;
 use crate::exit::Code;
 use crate::failure::Failure;
@@ -41,7 +41,8 @@ impl Verb for PauseSchedule {
             let (name, root) = (&self.name, service.root());
             usable(&service, name)?;
             let path = path_of(root, name);
-            let before = text_of(root, name)?.ok_or_else(|| unknown(&service, name))?;
+            let file = authored_of(root, name)?.ok_or_else(|| unknown(&service, name))?;
+            let before = file.text.clone();
             let parsed = |text: &str| {
                 Planned::parse(name, text, &path)
                     .map_err(|defect| Failure::new(Code::Conflict, defect.to_string()))
@@ -57,6 +58,8 @@ impl Verb for PauseSchedule {
                 )
                 .hint("write `paused = true` or `paused = false` into the file"));
             }
+            // A pause changes nothing about the tasks, so their creator stays, also if the file gets another owner.
+            let text = saved_text(name, &text, &path, wanted.saved_in(file.author).spec.creator_uid)?;
             save(&service, name, &text, true)
         })
         .await?

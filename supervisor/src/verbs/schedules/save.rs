@@ -4,11 +4,14 @@ use clap::{Args as _, FromArgMatches as _};
 use kernel::{BoardName, Clock as _, ScheduleName, ScheduleSpec, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use workspace::WorkspaceSpec;
 
 use crate::api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of, text_of, write};
+use crate::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
 use crate::command::Command;
+use crate::config::definitions::Found;
 use crate::config::notify::NOBODY;
+use crate::daemon::check_workspace;
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::service::Service;
@@ -72,12 +75,18 @@ impl Verb for SaveSchedule {
                     .hint("give one of them"));
             }
         };
-        let (name, replace) = (self.name, self.replace);
-        blocking("the schedule was not saved", move || save(&service, &name, &text, replace)).await?
+        let (name, replace, saver) = (self.name, self.replace, call.actor.uid);
+        let saved = blocking("the schedule was not saved", move || {
+            let text = saved_text(&name, &text, &path_of(service.root(), &name), saver)?;
+            save(&service, &name, &text, replace)
+        });
+        let mut saved = saved.await??;
+        saved.warnings.extend(unusable(&call, &saved.name).await);
+        Ok(saved)
     }
 }
 
-/// Saves a schedule. Durable in its file and on its board when it returns. Blocking.
+/// Saves a schedule, whose text names the user who saved it. Durable in its file and on its board when it returns. Blocking.
 pub(super) fn save(
     service: &Service,
     name: &ScheduleName,
@@ -125,6 +134,21 @@ pub(super) fn save(
             warnings
         },
     })
+}
+
+/// Returns the reasons why tasks of a schedule cannot work in their places, by the rule of `create`.
+async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
+    let schedules = call.service.schedules();
+    let Found::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for template in &planned.spec.tasks {
+        let place = template.task.workspace.as_ref().and_then(|place| place.parse::<WorkspaceSpec>().ok());
+        let Some(place) = place else { continue };
+        if let Err(failure) = check_workspace(&call.service, &place, planned.spec.creator_uid).await {
+            warnings.push(format!("each tick will fail: {}", failure.message));
+        }
+    }
+    warnings
 }
 
 /// Reads the command of a schedule, and refuses a command that no tick could carry out.

@@ -36,6 +36,7 @@ impl Status {
             unheard: BTreeMap::new(),
             ticks: Vec::new(),
             failed_schedules: Vec::new(),
+            stuck_schedules: Vec::new(),
             asking: Vec::new(),
             waiting: Vec::new(),
             waiting_more: 0,

@@ -6,7 +6,7 @@ use kernel::{
     Actor, AskingMission, BoardName, Profile, Run, RunId, ScheduleTick, Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, TOLD};
+use super::{FailedSchedule, NextTick, StuckSchedule, TOLD};
 use crate::daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -25,6 +25,8 @@ pub(super) struct Open {
     pub(super) ticks: Vec<NextTick>,
     /// Schedules whose latest tick failed.
     pub(super) failed_schedules: Vec<FailedSchedule>,
+    /// Schedules that make nothing because of a blocked task.
+    pub(super) stuck_schedules: Vec<StuckSchedule>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -66,6 +68,13 @@ impl Open {
                 why: tick.note,
             };
             open.failed_schedules = failed.map(told).collect();
+            let stuck = view.stuck_schedules()?.into_iter();
+            let told = |stuck: kernel::StuckSchedule| StuckSchedule {
+                schedule: stuck.name,
+                tick: stuck.tick.tick,
+                task: stuck.task,
+            };
+            open.stuck_schedules = stuck.map(told).collect();
         }
         open.asking = view.asking_missions(of.0, of.1, TOLD as usize, actor)?;
         Ok(open)

@@ -106,7 +106,7 @@ pub(super) fn show(reply: &StatusReport, screen: &mut Screen) {
     }
 }
 
-/// Plugins that are paused, and schedules whose latest tick failed.
+/// Plugins that are paused, and schedules that make nothing.
 fn show_failing(reply: &StatusReport, screen: &mut Screen) {
     if !reply.paused_plugins.is_empty() {
         screen.heading("Plugins");
@@ -117,7 +117,7 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
             screen.hanging(&format!("{}: ", cursor.plugin), &printable(&text));
         }
     }
-    if !reply.failed_schedules.is_empty() {
+    if !reply.failed_schedules.is_empty() || !reply.stuck_schedules.is_empty() {
         screen.heading("Schedules");
         for failed in &reply.failed_schedules {
             let why = cut(failed.why.as_deref().unwrap_or("it is not known why"), LONGEST_NOTE);
@@ -127,6 +127,12 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
                 &format!("{}: ", failed.schedule),
                 &printable(&format!("its latest tick failed: {why}; {again}")),
             );
+        }
+        for stuck in &reply.stuck_schedules {
+            let why = given::repeated(&format!("see why: supervisor show {}", stuck.task));
+            let text =
+                format!("its ticks make nothing while {} of an earlier tick is blocked; {why}", stuck.task);
+            screen.hanging(&format!("{}: ", stuck.schedule), &printable(&text));
         }
     }
 }
