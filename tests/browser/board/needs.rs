@@ -118,3 +118,33 @@ fn a_running_task_is_peeked_at_and_the_command_that_attaches_is_there_to_copy() 
         said.contains(&format!("supervisor attach {task}")).then_some(())
     });
 }
+
+#[test]
+fn every_answer_of_a_question_is_in_sight_on_a_wide_and_on_a_narrow_page() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let choices =
+        ["Build it now", "Build it next week", "Ask the customer first", "Write a design", "Do not build it"];
+    let flags = choices.map(|choice| format!("--choice '{choice}'")).join(" ");
+    let task = asks(&fleet, &format!("'What about the export?' {flags} --free-text"));
+    let page = visit(&fleet);
+    // The buttons that a press at their middle would not reach, or of which a part is cut off.
+    let hidden = "const place = document.querySelector(arguments[0]);
+        return [...place.querySelectorAll('.need-choices button')].filter(button => {
+            const box = button.getBoundingClientRect();
+            const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+            const inside = [box.left >= 0, box.right <= innerWidth, button.scrollWidth <= button.clientWidth];
+            return !button.contains(at) || inside.includes(false);
+        }).map(button => button.textContent)";
+    for width in [1440, 1024, 390] {
+        page.resize(width, 900);
+        page.eventually("all answers are there", |page| {
+            let buttons = page.texts(&format!("{} .need-choices button", need(&task)));
+            (buttons.len() == 6 && buttons[5] == "Other…").then_some(())
+        });
+        assert_eq!(page.script(hidden, &[need(&task).into()]), serde_json::json!([]), "{width}");
+    }
+    page.click_text(&format!("{} .need-choices button", need(&task)), "Do not build it");
+    let shown = fleet.wait_for(&task, "done");
+    assert_eq!(answered(&shown), "Do not build it", "{shown:#}");
+    page.is_content();
+}

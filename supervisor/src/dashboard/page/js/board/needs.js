@@ -38,7 +38,7 @@ export class Needs {
     this.shown = new Map();
     this.list = h("ul", { class: "needs-list", id: "needs-list" });
     this.words = h("span", { class: "muted needs-words cut" });
-    this.count = h("span", { class: "count number" }, "0");
+    this.count = h("span", { class: "count number" });
     this.fold = h("button", { type: "button", class: "needs-fold", "aria-controls": "needs-list", onclick: () => this.folded(!this.list.hidden) }, icon("right"), h("span", null, "Needs a person"), this.count);
     this.element = h("section", { class: "needs", "aria-label": "Needs a person" }, h("div", { class: "needs-head" }, h("h2", null, this.fold), this.words), this.list);
     let folded = false;
@@ -67,7 +67,7 @@ export class Needs {
     const sorted = cards.sort((a, b) => b.priority - a.priority || rank.indexOf(needed(a)) - rank.indexOf(needed(b)) || a.updated_at - b.updated_at);
     const kinds = {};
     for (const card of sorted) kinds[needed(card)] = (kinds[needed(card)] ?? 0) + 1;
-    text(this.count, sorted.length.toLocaleString("en-US"));
+    text(this.count, loaded || sorted.length ? sorted.length.toLocaleString("en-US") : "");
     text(this.words, sorted.length ? Object.keys(KINDS).filter((kind) => kinds[kind]).map((kind) => `${kinds[kind].toLocaleString("en-US")} ${kinds[kind] === 1 ? KINDS[kind][0].toLowerCase() : KINDS[kind][1]}`).join(" · ") : loaded ? "Nothing waits for a person" : "");
     if (loaded || sorted.length) {
       this.element.dataset.empty = String(sorted.length === 0);
@@ -135,7 +135,7 @@ export class Needs {
     if (kind === "gave_up" || kind === "blocked") return [button("Retry", async () => (await replies()).retry(store, card), "primary")];
     const choices = card.question?.choices ?? [];
     if (!choices.length) return this.inWords(card);
-    const place = h("span", { class: "need-choices" }, choices.map((choice) => button(h("span", { class: "cut", dir: "auto" }, seen(choice)), async () => (await replies()).answer(store, card, choice))),
+    const place = h("div", { class: "need-choices" }, h("div", { class: "need-options" }, choices.map((choice) => button(h("span", { dir: "auto" }, seen(choice)), async () => (await replies()).answer(store, card, choice)))),
       card.question.free_text ? h("button", { type: "button", class: "button small quiet", onclick: () => { const typed = this.inWords(card); place.replaceWith(typed); typed.querySelector("input").focus(); } }, "Other…") : null);
     return place;
   }
