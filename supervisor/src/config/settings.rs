@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
 /// Reads a settings file with its author: the owner of the file.
 ///
 /// The owner is the author only of a file that no other user can write or put in its place. So a symbolic link has no
-/// known author, nor has a file or a directory that a group or others may write to. The owner and the text are those of
+/// known author, nor has a file or a directory that a group or others may write to. The owner and the text come from
 /// the same open file.
 pub(crate) fn read_authored(path: &Path) -> Result<Authored> {
     let (file, meta) = match open(path, nix::libc::O_NOFOLLOW) {

@@ -74,7 +74,7 @@ function notLoaded(name, error) {
   if (signedOut) return;
   if (!(error instanceof api.Problem)) {
     console.error(error);
-    notice("The page did not load", h("p", null, `The module of the page "${name}" did not load. The daemon does not answer, or was upgraded meanwhile. The page tries again when the connection is back.`),
+    notice("The page did not load", h("p", null, `The module of the page "${name}" did not load. The daemon may have been upgraded meanwhile.`),
       h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
     return;
   }
@@ -85,18 +85,6 @@ function notLoaded(name, error) {
       route.state().query.board ? h("a", { class: "button primary", href: "/board" }, "Go to the default board") : h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
   }
   if (away) setTimeout(() => { if (!shown && !signedOut) { begun = begin(); begun.catch(ignore); boards.read(); showPage(route.state()); } }, AGAIN);
-}
-
-/** Reads again what did not load while the connection was lost. A page that is shown reads its own part itself. */
-function again() {
-  if (signedOut) return;
-  const state = route.state();
-  boards.read();
-  if (!session.owner) whose();
-  if (opened) style("drawer");
-  else showDrawer(state.query.task, state.query.board ?? "");
-  if (shown) PAGES[shown.name]?.styles.forEach(style);
-  else showPage(state);
 }
 
 /** Whether a page is for this session: one of a tenant has no pages about all tenants. @param {{label?: string, ofOperators?: boolean}} page */
@@ -292,12 +280,9 @@ go();
 let begun = begin();
 begun.catch(ignore);
 let recount = () => { /* the number is asked for once the board is known */ };
-const count = () => { recount = pending.start(navigation); };
-begun.then(count, () => { const stop = live.onGap(() => { stop(); count(); }); });
+begun.then(() => { recount = pending.start(navigation); }, ignore);
 route.on(changed);
 boards.start(document.getElementById("boards"));
-const whose = () => session.start(document.getElementById("account"), { known: navigation, ended: showSignedOut });
-whose();
-live.onGap(again);
+session.start(document.getElementById("account"), { known: navigation, ended: showSignedOut });
 showPage(route.state());
 showDrawer(route.state().query.task, route.state().query.board ?? "");
