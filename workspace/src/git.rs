@@ -89,7 +89,7 @@ impl Source {
             let named = links::read(&file).unwrap_or_default();
             let git = path.join(named.trim_start_matches("gitdir:").trim());
             if links::read(&git.join("gitdir")).is_none_or(|back| Path::new(&back) != file) {
-                return Err(Layout::refusal(root, git));
+                return Err(elsewhere(root, git));
             }
         }
         let git = Repository::open(path).map_err(|source| match source.code() {
@@ -359,4 +359,15 @@ impl Source {
         };
         written().map_err(|source| GitError::Exclude { path: path.clone(), source })
     }
+}
+
+/// Returns the refusal of a repository whose `.git` leads to `git`.
+fn elsewhere(path: PathBuf, git: PathBuf) -> GitError {
+    if let Ok(target) = fs_err::read_link(path.join(".git")) {
+        let git = path.join(target);
+        return GitError::Elsewhere { git: git.canonicalize().unwrap_or(git), path, layout: Layout::Link };
+    }
+    let git = git.canonicalize().unwrap_or(git);
+    let layout = Layout::of(&git);
+    GitError::Elsewhere { path, git, layout }
 }

@@ -1,3 +1,5 @@
+//! Tests of the changes that a run leaves uncommitted.
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
 use super::open_error::{OpenError, sqlite};
-use super::{bundled, migrate, open};
+use super::{bundled, migrate};
 
 /// Limit on the time that a foreign schema may take to be read.
 pub(super) const TIME: Duration = Duration::from_secs(30);
@@ -50,7 +50,9 @@ pub(super) fn unlimit(conn: &Connection, path: &Path) -> Result<(), OpenError> {
 
 /// Returns the differences between the schema of a file and the schema that this program makes at the same version.
 pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>, OpenError> {
-    let version = open::schema(conn, path)?.found;
+    let version: i64 = conn
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| sqlite("read the schema of", path, error))?;
     let found = match objects(conn) {
         Ok(found) if found.len() < MOST => found,
         Ok(_) => return Ok(vec![format!("its schema has {MOST} objects or more")]),

@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use git2::Repository;
-
-use super::GitError;
 
 /// The reason for which `.git` leads elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,19 +26,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Returns the refusal of a repository whose `.git` leads to `git`.
-    pub(super) fn refusal(path: PathBuf, git: PathBuf) -> GitError {
-        if let Ok(target) = fs::read_link(path.join(".git")) {
-            let git = path.join(target);
-            return GitError::Elsewhere { git: git.canonicalize().unwrap_or(git), path, layout: Self::Link };
-        }
-        let git = git.canonicalize().unwrap_or(git);
-        let layout = Self::of(&git);
-        GitError::Elsewhere { path, git, layout }
-    }
-
     /// Returns the layout by the place of the repository's files. Some users may not read them.
-    fn of(git: &Path) -> Self {
+    pub(super) fn of(git: &Path) -> Self {
         let is = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
         let common = git.parent().filter(|above| is(above, "worktrees")).and_then(Path::parent);
         match common {
@@ -105,7 +91,10 @@ fn is_bare(git: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use fs_err as fs;
+
     use super::*;
+    use crate::git::GitError;
     use crate::testing::Fixture;
 
     /// The refusal of `path`, and what it advises.
