@@ -77,6 +77,11 @@ pub(super) const DAILY: &[Row] = &[
     ("export", "tenant", EXPORT),
     ("dispatch-fleet", "body", FLEET),
     ("dispatch-fleet", "body-file", FLEET),
+    (
+        "dispatch-fleet",
+        "creator",
+        Test("tests/schedules/creators.rs", "the_command_of_a_schedule_acts_for_the_user_who_saved_it"),
+    ),
     ("dispatch-fleet", "dry-run", FLEET),
     ("dispatch-fleet", "jitter", FLEET),
     ("dispatch-fleet", "limit", FLEET),

@@ -10,7 +10,7 @@ use super::files::{sync, with_end};
 use super::open;
 use super::open_error::{OpenError, sqlite, unreadable};
 use super::tx::Database;
-use super::{check, create, identity, migrate, objects};
+use super::{check, create, identity, migrate, objects, time_limit};
 use crate::model::id::{BoardId, BoardName, RunId};
 
 impl Database {
@@ -28,7 +28,7 @@ pub(crate) fn copy_foreign(from: &Path, draft: &Path) -> Result<(), OpenError> {
     if let Some(difference) = objects::differences(&source, from)?.into_iter().next() {
         return Err(OpenError::Foreign { path: from.to_owned(), difference });
     }
-    objects::unlimit(&source, from)?;
+    time_limit::unlimit(&source, from)?;
     copy(&source, draft)
 }
 

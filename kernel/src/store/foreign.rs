@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::objects;
 use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, is_plain, tables};
+use super::time_limit;
 use crate::model::cell::Cell;
 
 /// Row by its columns.
@@ -30,7 +30,7 @@ pub(crate) fn read(copy: &Path, path: &Path, wanted: &[&str]) -> Result<Foreign,
     let conn = Connection::open_with_flags(copy, flags).map_err(fail)?;
     // Its statements can be slow by design: a generated column computes anything.
     let size = std::fs::metadata(copy).map_or(0, |meta| meta.len());
-    objects::limit(&conn, path, objects::TIME + Duration::from_secs(size >> 20))?;
+    time_limit::limit(&conn, path, time_limit::TIME + Duration::from_secs(size >> 20))?;
     let sound: String = conn.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(fail)?;
     if sound != "ok" {
         return Err(OpenError::Corrupt { path: path.to_owned(), detail: sound });

@@ -60,6 +60,7 @@ mod statement;
 pub(crate) mod tasks;
 mod tenant_rows;
 mod tenant_use;
+mod time_limit;
 pub(crate) mod tx;
 pub(crate) mod usage;
 pub(crate) mod watched;

@@ -6,18 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
 use super::open_error::{OpenError, sqlite};
+use super::time_limit::TIME;
 use super::{bundled, migrate};
 
-/// Limit on the time that a foreign schema may take to be read.
-pub(super) const TIME: Duration = Duration::from_secs(30);
-/// Number of operations of `SQLite` between two looks at the clock.
-const OPERATIONS: i32 = 10_000;
 /// Number of objects from which a schema is foreign, whatever they are.
 const MOST: usize = 2_000;
 /// Largest number of reported differences.
@@ -35,18 +31,6 @@ type Objects = BTreeMap<(String, String), Definition>;
 
 /// Objects of the latest schema.
 static LATEST: OnceLock<Objects> = OnceLock::new();
-
-/// Ends the statements of a connection to a foreign file when this time is over.
-pub(super) fn limit(conn: &Connection, path: &Path, time: Duration) -> Result<(), OpenError> {
-    let begun = Instant::now();
-    conn.progress_handler(OPERATIONS, Some(move || begun.elapsed() >= time))
-        .map_err(|error| sqlite("prepare", path, error))
-}
-
-/// Ends the time limit of a connection whose schema is known.
-pub(super) fn unlimit(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    conn.progress_handler(0, None::<fn() -> bool>).map_err(|error| sqlite("prepare", path, error))
-}
 
 /// Returns the differences between the schema of a file and the schema that this program makes at the same version.
 pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>, OpenError> {
@@ -182,7 +166,10 @@ fn gap(plain: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::store::time_limit::limit;
 
     fn board(version: i64) -> Connection {
         let mut conn = Connection::open_in_memory().unwrap();

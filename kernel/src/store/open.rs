@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::checkpoint::BUSY;
 use super::open_error::{OpenError, sqlite, unreadable};
-use super::{identity, marker, migrate, objects};
+use super::{identity, marker, migrate, time_limit};
 
 /// Size of the smallest database that `SQLite` writes, in bytes.
 const SMALLEST: u64 = 512;
@@ -88,7 +88,7 @@ pub(super) fn auditor(path: &Path) -> Result<Connection, OpenError> {
 pub(super) fn foreign(path: &Path) -> Result<Connection, OpenError> {
     look(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    objects::limit(&conn, path, objects::TIME)?;
+    time_limit::limit(&conn, path, time_limit::TIME)?;
     check(&conn, path)?;
     Ok(conn)
 }
