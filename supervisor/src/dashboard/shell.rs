@@ -50,7 +50,9 @@ pub(super) fn shell(uri: &Uri) -> Option<Asset> {
 pub(super) fn unversioned(path: &str) -> Option<(&str, bool)> {
     let Some(rest) = path.strip_prefix(VERSION) else { return Some((path, false)) };
     let (version, name) = rest.split_once('/')?;
-    let now = SITE.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(look);
+    // A statement of its own ends the lock, which `look` takes again: after a restart of the daemon no shell has been made.
+    let known = SITE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let now = known.unwrap_or_else(look);
     (version == now.version).then_some((name, true))
 }
 
@@ -158,6 +160,13 @@ mod tests {
             Some(name.split_once('/')?.1.to_owned())
         };
         shell.lines().filter_map(link).collect()
+    }
+
+    #[test]
+    fn a_file_of_a_page_that_outlived_its_daemon_is_found_before_a_shell_is_made() {
+        let path = format!("{VERSION}{}/js/app.js", look().version);
+        *SITE.lock().unwrap() = None;
+        assert_eq!(unversioned(&path), Some(("js/app.js", true)));
     }
 
     #[test]
