@@ -204,3 +204,65 @@ fn an_event_is_drawn_by_what_it_says_or_with_one_request() {
     page.wait_text(".gantt", "came later");
     assert!(requests(&page).len() <= 4, "{:?} for {later}", requests(&page));
 }
+
+/// The pages that are entered while the daemon is away, and a text that each shows once it is back.
+const AWAY: [(&str, &str, &str); 4] = [
+    ("/board?archived=1", ".columns", "was archived"),
+    ("/work", ".work-page", "stays asleep"),
+    ("/timeline?by=task", ".timeline-page", "stays asleep"),
+    ("/health", ".health-page", "healthy"),
+];
+
+#[test]
+fn a_page_that_is_entered_while_the_daemon_is_away_is_read_when_it_is_back_and_counts_nothing_before() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    fleet.create("is blocked", "true", &["--initial-status", "blocked"]);
+    let archived = fleet.create("was archived", "true", &["--initial-status", "blocked"]);
+    fleet.cli(["archive", &archived]).ok();
+    let sleeps = fleet.create("stays asleep", "sleep 600", &[]);
+    fleet.wait_for(&sleeps, "running");
+    let pages: Vec<Browser> = AWAY.iter().map(|_| visit(&fleet)).collect();
+
+    fleet.kill_daemon();
+    for (page, (path, _, _)) in pages.iter().zip(AWAY) {
+        page.wait("#connection:not([data-state=live])");
+        // As a click on a link does. The page of the board was there before; that of another is not loaded yet.
+        let enter = "history.pushState(null, '', arguments[0]); dispatchEvent(new PopStateEvent('popstate'))";
+        page.script(enter, &["/work".into()]);
+        page.script(enter, &[path.into()]);
+    }
+    let counts = "return [...document.querySelectorAll('.columns .count, .strip .number')].map(one => one.textContent).join('')";
+    let board = &pages[0];
+    board.wait(".columns");
+    board.wait_text("#toasts", "The daemon does not answer");
+    assert_eq!(board.script(counts, &[]), "", "no count is known");
+    fleet.start();
+
+    for (page, (_, css, part)) in pages.iter().zip(AWAY) {
+        page.wait("#connection[data-state=live]");
+        page.wait_text(css, part);
+    }
+    for status in ["blocked", "archived"] {
+        board.wait_text(&format!("{} .count", column(status)), "1");
+    }
+}
+
+#[test]
+fn the_archived_tasks_are_counted_once_they_are_read() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let archived = fleet.create("was archived", "true", &["--initial-status", "blocked"]);
+    fleet.cli(["archive", &archived]).ok();
+    let page = visit(&fleet);
+    page.wait(".columns:not([aria-busy])");
+
+    fleet.kill_daemon();
+    page.wait("#connection:not([data-state=live])");
+    page.click("[aria-label='Show archived tasks']");
+    page.wait(&column("archived"));
+    page.wait_text("#toasts", "The daemon does not answer");
+    assert_eq!(page.text(&format!("{} .count", column("archived"))).as_deref(), Some(""));
+    fleet.start();
+
+    page.wait(&card(&archived));
+    page.wait_text(&format!("{} .count", column("archived")), "1");
+}

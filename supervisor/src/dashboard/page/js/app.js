@@ -45,6 +45,8 @@ let shown = null;
 /** @type {{id: string, board: string, handle: Drawer | null, from: Element | null} | null} */
 let opened = null;
 let signedOut = false;
+/** Whether a module did not load. A browser may remember that, so only a new page loads it. */
+let isBroken = false;
 
 /** @type {Map<string, Promise<void>>} */
 const styles = new Map();
@@ -74,7 +76,12 @@ function notLoaded(name, error) {
   if (signedOut) return;
   if (!(error instanceof api.Problem)) {
     console.error(error);
-    notice("The page did not load", h("p", null, `The module of the page "${name}" did not load. The daemon may have been upgraded meanwhile.`),
+    if (isBroken && document.getElementById("connection").dataset.state === "live" && !opened) {
+      location.reload();
+      return;
+    }
+    isBroken = true;
+    notice("The page did not load", h("p", null, `The module of the page "${name}" did not load. The daemon does not answer, or was upgraded meanwhile. It is loaded again when the connection is back.`),
       h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
     return;
   }
@@ -85,6 +92,20 @@ function notLoaded(name, error) {
       route.state().query.board ? h("a", { class: "button primary", href: "/board" }, "Go to the default board") : h("button", { type: "button", class: "button primary", onclick: () => location.reload() }, "Reload"));
   }
   if (away) setTimeout(() => { if (!shown && !signedOut) { begun = begin(); begun.catch(ignore); boards.read(); showPage(route.state()); } }, AGAIN);
+}
+
+/** Reads again what did not load while the connection was lost. A page that is shown reads its own part itself. */
+function again() {
+  if (signedOut) return;
+  const state = route.state();
+  boards.read();
+  if (!session.owner) whose();
+  if (opened) style("drawer");
+  else showDrawer(state.query.task, state.query.board ?? "");
+  if (shown) PAGES[shown.name]?.styles.forEach(style);
+  else if (!isBroken) showPage(state);
+  // What is typed into an open task stays: then the person loads the page again.
+  else if (!opened) location.reload();
 }
 
 /** Whether a page is for this session: one of a tenant has no pages about all tenants. @param {{label?: string, ofOperators?: boolean}} page */
@@ -280,9 +301,12 @@ go();
 let begun = begin();
 begun.catch(ignore);
 let recount = () => { /* the number is asked for once the board is known */ };
-begun.then(() => { recount = pending.start(navigation); }, ignore);
+const count = () => { recount = pending.start(navigation); };
+begun.then(count, () => { const stop = live.onGap(() => { stop(); count(); }); });
 route.on(changed);
 boards.start(document.getElementById("boards"));
-session.start(document.getElementById("account"), { known: navigation, ended: showSignedOut });
+const whose = () => session.start(document.getElementById("account"), { known: navigation, ended: showSignedOut });
+whose();
+live.onGap(again);
 showPage(route.state());
 showDrawer(route.state().query.task, route.state().query.board ?? "");

@@ -39,7 +39,7 @@ function listen(set, listener) {
 export const on = (listener) => listen(listeners.events, listener);
 /** Calls a function with the state of the connection, now and after each change. @param {(state: LiveState) => void} listener */
 export const onState = (listener) => { listener(state); return listen(listeners.state, listener); };
-/** Calls a function where events cannot be had one by one: the page has to read everything again. @param {() => void} listener */
+/** Calls a function where events are missing, and when a lost connection is back: all is read again. @param {() => void} listener */
 export const onGap = (listener) => listen(listeners.gap, listener);
 
 /** @param {LiveState} next */
@@ -85,8 +85,11 @@ function message(name, data) {
 /** @param {AbortSignal} signal */
 async function stream(signal) {
   const response = await request("GET", "/stream", { query: { since }, signal, timeout: 0 });
-  become("live");
+  const isBack = tries > 0;
   tries = 0;
+  become("live");
+  // No event says what a page failed to read meanwhile.
+  if (isBack) gap();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let name = "message";

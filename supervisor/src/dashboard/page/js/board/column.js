@@ -26,7 +26,7 @@ export class ColumnView {
       build: (row) => (row.record.lane === undefined ? build(row.record) : h("div", { class: "lane", role: "listitem", dataset: { lane: row.record.lane } }, h("span", { class: "cut", dir: "auto" }, row.record.lane || "Nobody"), h("span", { class: "count number" }, row.record.count))),
       decorate: (element, row) => { if (row.record.lane === undefined) board.decorate(element, row.record); },
     });
-    this.count = h("span", { class: "count number" }, "0");
+    this.count = h("span", { class: "count number" });
     this.plus = column.create ? h("button", { type: "button", class: "icon-button small", "aria-label": `Create a task in ${column.word}`, title: "Create a task", onclick: () => this.create() }, icon("plus")) : null;
     this.place = h("div", { class: "create-place" });
     this.empty = h("p", { class: "column-empty" }, column.empty);
@@ -66,13 +66,14 @@ export class ColumnView {
 
   /**
    * @param {Card[]} cards in their order @param {{lanes: boolean, total: number, more: boolean, filtered: boolean, loaded: boolean, first: boolean}} how
-   *   `total`: what the header says; `more`: whether some are not read yet; `first`: whether the board has no task at all
+   *   `total`: what the header says, once the tasks of the column are `loaded`; `more`: whether some are not read yet; `first`: whether the board has no task at all
    */
   set(cards, { lanes, total, more, filtered, loaded, first }) {
     this.cards = cards;
     if (cards.length || (loaded && total)) this.wide = true;
-    text(this.count, total.toLocaleString("en-US"));
-    this.count.setAttribute("aria-label", `${total} tasks`);
+    text(this.count, loaded ? total.toLocaleString("en-US") : "");
+    if (loaded) this.count.setAttribute("aria-label", `${total} tasks`);
+    else this.count.removeAttribute("aria-label");
     this.list.set(lanes ? this.inLanes(cards) : cards.map((card) => ({ key: card.id, height: heightOf(card), record: card })));
     text(this.empty, filtered ? "Nothing matches the filters" : first && this.column.status === "ready" ? "No tasks yet. New task creates the first one" : this.column.empty);
     this.empty.hidden = cards.length > 0 || !loaded;

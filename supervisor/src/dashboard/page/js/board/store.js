@@ -60,6 +60,8 @@ export class Store {
     this.loaded = false;
     this.loading = false;
     this.filter = { tenant: "", archived: false };
+    /** The filter of the last reading. @type {{tenant: string, archived: boolean} | null} */
+    this.known = null;
     this.generation = 0;
     /** The tasks that were read one by one since the board was read: a page of then is older. @type {Set<string>} */
     this.newer = new Set();
@@ -83,6 +85,13 @@ export class Store {
   /** @param {any} raw */
   wanted(raw) {
     return (this.filter.archived || raw.status !== "archived") && (!this.filter.tenant || raw.tenant === this.filter.tenant);
+  }
+
+  /** Whether it is known how many tasks a status has. @param {string} status */
+  isCounted(status) {
+    const { known, filter } = this;
+    if (!known || (status === "archived" && !known.archived)) return false;
+    return known.tenant === filter.tenant || (known.tenant === "" && this.next === null);
   }
 
   /** Takes a card unless a newer one is there. @param {any} raw @returns {boolean} whether something changed */
@@ -139,6 +148,7 @@ export class Store {
       for (const column of page.columns) for (const raw of column.tasks) { seen.add(raw.id); if (!this.newer.has(raw.id)) this.take(raw); }
       this.next = from = page.next;
       this.loaded = true;
+      this.known = this.filter;
       size = PAGE;
       this.onChange(null);
     } while (from && this.cards.size < this.limit);
@@ -240,6 +250,7 @@ export class Store {
 
   /** Reads everything again, at most every few seconds. */
   reload() {
+    this.patch([]);
     if (this.reloadTimer) return;
     this.reloadTimer = setTimeout(() => {
       this.reloadTimer = 0;

@@ -134,8 +134,7 @@ export function open(id, context) {
       if (batch.some((event) => event.task_id === id)) news.ask();
       if (shown) parts?.refresh(new Set(batch.map((event) => event.task_id)));
     }),
-    live.onGap(news.ask),
-    live.onState((state) => { if (state === "live" && shown) news.ask(); }),
+    live.onGap(() => { allowed(); news.ask(); }),
     keys.add(
       { keys: "m", label: "Write a comment", group: "Task", run: () => void parts?.comment(), when: () => parts !== null },
       { keys: "e", label: "Edit the description", group: "Task", run: () => void parts?.edit(), when: () => parts !== null },
@@ -146,10 +145,11 @@ export function open(id, context) {
   const ages = setInterval(() => age(place), AGES);
   put(place, skeleton());
   place.setAttribute("aria-busy", "true");
-  verbs().then((all) => {
+  const allowed = () => callable ?? verbs().then((all) => {
     callable = all;
     if (shown && !ended.signal.aborted) paint();
   }, () => undefined);
+  allowed();
   reload();
 
   return {

@@ -44,9 +44,24 @@ export class LogSource {
     return verb("log", { task_id: this.task, ...run, readable: this.isReadable, ...more }, { signal: this.aborter.signal, timeout: ANSWERED });
   }
 
+  /** Asks for the end of the log until the daemon answers. @returns {Promise<import('./store.js').Piece>} */
+  async tail() {
+    for (;;) {
+      try {
+        const piece = await this.ask({ tail: TAIL });
+        this.on.lost(null);
+        return piece;
+      } catch (problem) {
+        if (this.aborter.signal.aborted || !["unreachable", "timeout"].includes(problem.code)) throw problem;
+        this.on.lost(/** @type {Error} */ (problem));
+        await new Promise((done) => setTimeout(done, AGAIN));
+      }
+    }
+  }
+
   /** Loads the end of the log, then what is added to it. */
   async follow() {
-    const piece = await this.ask({ tail: TAIL });
+    const piece = await this.tail();
     this.on.form(piece.readable);
     this.store.begin(piece);
     this.isAtTail = true;

@@ -57,7 +57,7 @@ class Board {
     this.needs = new Needs(this.store);
     this.toolbar = new Toolbar({ store: this.store, selected: this.selected, unselect: () => this.unselect(), create: () => this.create("ready"), all: context.config.default_tenant ? route.ALL : null });
     this.strip = h("nav", { class: "strip", "aria-label": "Columns" }, this.views.map((view) => {
-      view.chip = h("span", { class: "number" }, "0");
+      view.chip = h("span", { class: "number" });
       return view.tab = h("button", { type: "button", class: "strip-one status", dataset: { status: view.column.status }, onclick: () => this.aim(view) }, view.column.word, view.chip);
     }));
     this.columns = h("div", { class: "columns", "aria-busy": "true" }, this.views.map((view) => view.element));
@@ -69,7 +69,7 @@ class Board {
       this.cursor.remove,
       draggable(this.columns, { ids: (id) => (this.selected.has(id) ? [...this.selected] : [id]), drop: (ids, to) => this.drop(ids, to) }),
       live.on((events) => this.events(events)),
-      live.onGap(() => this.store.reload()),
+      live.onGap(() => { this.store.reload(); if (this.now.q) this.search(); }),
     ];
     this.columns.addEventListener("click", (event) => this.click(event));
     this.columns.addEventListener("focusin", (event) => { const card = event.target.closest(".card"); if (card) this.cursor.note(card.dataset.task, card.dataset.status); });
@@ -194,9 +194,10 @@ class Board {
       for (const card of mine) this.placed.set(card.id, status);
       const counted = store.next && !filtered ? store.counts?.[status] : undefined;
       const total = Math.max(mine.length, counted ?? 0);
+      const loaded = store.isCounted(status);
       if (this.first && store.loaded) view.wide = total > 0;
-      view.set(mine, { lanes: now.lanes && status === "running", total, more: Boolean(store.next && !store.loading), filtered: filtered || Boolean(now.tenant), loaded: store.loaded, first: store.cards.size === 0 });
-      text(view.chip, total.toLocaleString("en-US"));
+      view.set(mine, { lanes: now.lanes && status === "running", total, more: Boolean(store.next && !store.loading), filtered: filtered || Boolean(now.tenant), loaded, first: store.cards.size === 0 });
+      text(view.chip, loaded ? total.toLocaleString("en-US") : "");
     }
     if (store.loaded) {
       this.first = false;
@@ -206,7 +207,7 @@ class Board {
     this.element.dataset.empty = String(store.loaded && store.cards.size === 0);
     if (this.column && store.loaded) this.aimed();
     if (this.made && this.placed.has(this.made)) this.showMade(this.made);
-    this.needs.set(waiting, store.loaded);
+    this.needs.set(waiting, store.isCounted("blocked"));
     this.toolbar.set(now);
     if (this.selected.size) {
       const before = this.selected.size;

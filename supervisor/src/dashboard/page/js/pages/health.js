@@ -41,21 +41,22 @@ export function mount(main) {
   put(main, page);
 
   // A session of a tenant is shown what it may ask for, and asks for nothing else.
-  const allowed = verbs().then((may) => {
+  const ask = () => verbs().then((may) => {
     for (const [name, part] of /** @type {const} */ ([["doctor", host], ["spend", used], ["gc", room], ["diagnostics", wrong]])) part.element.hidden = !may.has(name);
     rated.hidden = !may.has("metrics");
     held.allow({ hold: may.has("hold"), release: may.has("release") });
     if (may.has("doctor")) host.read();
-    return may;
+    return { may, spent: may.has("spend") ? used.read(chosenTenant()) : undefined };
   });
-  const spent = allowed.then((may) => (may.has("spend") ? used.read(chosenTenant()) : undefined));
+  let allowed = ask();
+  allowed.catch(() => undefined);
   let failed = false;
   let isClosed = false;
   const polled = repeat(async () => {
     const tenant = chosenTenant();
     const own = tenant ? { tenant } : {};
     try {
-      const may = await allowed;
+      const { may, spent } = await allowed;
       const [report, holds, stats, diagnosed] = await Promise.all([verb("status", own), verb("holds"), verb("stats", own), may.has("diagnostics") ? verb("diagnostics") : []]);
       if (isClosed) return;
       failed = false;
@@ -78,7 +79,11 @@ export function mount(main) {
     reveal();
   }, PAUSE);
   const stopLive = live.on(() => polled.now());
-  const stopGap = live.onGap(() => polled.now());
+  const stopGap = live.onGap(() => {
+    allowed = ask();
+    allowed.catch(() => undefined);
+    polled.now();
+  });
   const stopKeys = pageKeys({ keys: "r", label: "Check this host again", group: "Health", run: () => void host.read() });
   return {
     update() {

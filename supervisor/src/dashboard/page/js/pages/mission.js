@@ -51,6 +51,8 @@ export function open(place, id) {
     const answer = await verb("mission-show", { mission: id });
     if (isClosed || mine !== number) return;
     mission = answer;
+    // A notice that it could not be read is in its place.
+    if (!page.isConnected) put(place, page);
     draw();
     reveal();
   }

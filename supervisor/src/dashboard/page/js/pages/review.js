@@ -45,6 +45,8 @@ export function mount(main) {
   /** How the runs stand now, and how they stood when the changes were read. */
   let standing = "";
   let read = "";
+  /** Whether the changes could not be read. */
+  let isUnread = false;
   /** @type {Drafts} */
   let drafts;
   /** @type {ReturnType<typeof verdictBar>} */
@@ -139,12 +141,14 @@ export function mount(main) {
     try {
       const [own, beside, other] = await Promise.all([ask(mine.task, mine.run), mine.other ? ask(mine.other, undefined) : null, mine.other ? verb("show", { task_id: mine.other }) : null, told.catch(() => null)]);
       if (shown !== mine) return;
+      isUnread = false;
       read = standing;
       again.hidden = true;
       goesOn.hidden = !own.live;
       draw(own, beside, other?.task.title ?? "");
     } catch (error) {
       if (shown !== mine) return;
+      isUnread = true;
       const { message, hint, code } = /** @type {Error & {hint?: string, code?: string}} */ (error);
       const isUnknown = code === "not_found" && !details;
       const heading = isUnknown ? "There is no such task" : code === "not_found" ? "There are no changes to show" : "The changes cannot be read";
@@ -281,7 +285,10 @@ export function mount(main) {
   const stopLive = live.on((events) => {
     if (shown && events.some((event) => event.task_id === shown?.task)) news.ask();
   });
-  const stopGap = live.onGap(news.ask);
+  const stopGap = live.onGap(() => {
+    if (isUnread) readDiff(readTask().catch(problem));
+    else news.ask();
+  });
   const group = "Review";
   const stopKeys = pageKeys(
     { keys: "n", label: "Next file", group, run: () => show(at + 1) },

@@ -50,7 +50,7 @@ export function mount(main) {
   /** What has come since all was read. @type {import("../timeline/runs.js").Event[]} */
   let queue = [];
   let readings = 0;
-  /** Whether some of it could not be followed: then all is read, at the latest when the connection is back. */
+  /** Whether some of it could not be followed: then all is read. */
   let isStale = false;
   let isClosed = false;
 
@@ -185,7 +185,6 @@ export function mount(main) {
     if (queue.length > 0) news.ask();
   });
   const stopGap = live.onGap(readAll.ask);
-  const stopState = live.onState((state) => { if (state === "live" && isStale) readAll.ask(); });
   const clock = setInterval(() => {
     // Bars of live runs grow, and the time moves on.
     if (known && document.visibilityState === "visible" && !route().query.end && !gantt.element.matches(":hover, :focus-within")) {
@@ -226,7 +225,6 @@ export function mount(main) {
       resized.disconnect();
       stopLive();
       stopGap();
-      stopState();
       stopKeys();
     },
   };
