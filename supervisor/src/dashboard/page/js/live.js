@@ -39,10 +39,7 @@ function listen(set, listener) {
 export const on = (listener) => listen(listeners.events, listener);
 /** Calls a function with the state of the connection, now and after each change. @param {(state: LiveState) => void} listener */
 export const onState = (listener) => { listener(state); return listen(listeners.state, listener); };
-/**
- * Calls a function where events cannot be had one by one, and when a lost connection is back: the page has to read everything again.
- * @param {() => void} listener
- */
+/** Calls a function where events are missing, and when a lost connection is back: all is read again. @param {() => void} listener */
 export const onGap = (listener) => listen(listeners.gap, listener);
 
 /** @param {LiveState} next */

@@ -61,7 +61,7 @@ export class Store {
     this.loaded = false;
     this.loading = false;
     this.filter = { tenant: "", archived: false };
-    /** The filter with which the board was read last. @type {{tenant: string, archived: boolean} | null} */
+    /** The filter of the last reading. @type {{tenant: string, archived: boolean} | null} */
     this.known = null;
     this.generation = 0;
     /** The tasks that were read one by one since the board was read: a page of then is older. @type {Set<string>} */
