@@ -255,6 +255,7 @@ fn a_damaged_index_is_made_anew_and_the_damaged_file_kept() {
              UPDATE sqlite_schema SET sql = replace(sql, '{from}', '{to}') WHERE name = 'tasks_session'"
         ));
     };
+    execute("UPDATE tasks SET session_id = 's'");
     define("IS NOT NULL", "IS NULL");
     execute("REINDEX tasks_session");
     define("IS NULL", "IS NOT NULL");
