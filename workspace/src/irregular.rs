@@ -3,7 +3,7 @@
 use std::ffi::{CStr, OsStr};
 use std::fmt;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -58,14 +58,14 @@ impl fmt::Display for Irregular {
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: false };
-    search.directory(&opened.fd, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
 }
 
 /// The same but for sockets: opening a socket never waits, and git makes some of its own.
 pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: true };
-    search.directory(&opened.fd, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
 }
 
 /// Searches a directory that only git and a worker write for the first thing that is neither a file nor a directory. Git
@@ -159,17 +159,18 @@ struct Search {
 }
 
 impl Search {
-    fn directory(&mut self, held: &OwnedFd, path: &Path, area: Area, depth: usize) -> Option<Irregular> {
-        let readable = open::readable(held).ok()?;
+    fn directory(&mut self, readable: OwnedFd, path: &Path, area: Area, depth: usize) -> Option<Irregular> {
         let mut inner = Vec::new();
-        for entry in Dir::new(readable).ok()?.flatten() {
+        let mut entries = Dir::new(readable).ok()?;
+        while let Some(entry) = entries.read() {
+            let Ok(entry) = entry else { continue };
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
             self.left = self.left.checked_sub(1)?;
             let below = path.join(OsStr::from_bytes(name.to_bytes()));
-            match kind_of(held, name, entry.file_type()) {
+            match kind_of(entries.fd().ok()?, name, entry.file_type()) {
                 Some(FileType::Directory) => inner.push((name.to_owned(), below)),
                 Some(kind) if area == Area::Repository || name.to_bytes().starts_with(DOT_GIT) => {
                     let found = irregular(kind);
@@ -186,15 +187,16 @@ impl Search {
         // The repository's own files first: that is where most of them are opened.
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
-            let found = open::child(held, Path::new(OsStr::from_bytes(name.to_bytes())), &path).ok()?;
+            let name_of = Path::new(OsStr::from_bytes(name.to_bytes()));
+            let found = open::readable_child(entries.fd().ok()?, name_of).ok()?;
             let area = if name.to_bytes() == DOT_GIT { Area::Repository } else { area };
-            self.directory(&found.fd, &path, area, depth)
+            self.directory(found, &path, area, depth)
         })
     }
 }
 
 /// Returns the type of an entry; of a symbolic link the type of its target, which is not opened.
-fn kind_of(directory: &OwnedFd, name: &CStr, listed: FileType) -> Option<FileType> {
+fn kind_of(directory: BorrowedFd<'_>, name: &CStr, listed: FileType) -> Option<FileType> {
     match listed {
         FileType::Symlink | FileType::Unknown => {
             let link = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

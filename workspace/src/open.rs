@@ -107,6 +107,16 @@ pub(crate) fn make_private(held: &OwnedFd) -> std::io::Result<()> {
     Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)?)
 }
 
+/// Opens a directory as [`child`] does, for reading at once.
+pub(crate) fn readable_child(parent: impl AsFd, name: &Path) -> std::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    Ok(openat2(parent, name, flags, Mode::empty(), resolve)?)
+}
+
 /// Opens for reading the directory that an `O_PATH` descriptor holds.
 pub(crate) fn readable(held: &OwnedFd) -> std::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -22,6 +22,7 @@ pub(crate) use self::commits::first_missing;
 pub(crate) use self::diff::diff;
 pub use self::diff::{Detail, Diff, DiffOf, FileDiff, FileStatus, Hunk, Line, LineKind};
 pub(crate) use self::doubts::open_tree;
+pub(crate) use self::doubts::to_files;
 pub use self::error::RepositoryError;
 pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};

@@ -23,7 +23,7 @@ use crate::error::WorkspaceError;
 use crate::git::Source;
 use crate::links::{self, Links};
 use crate::open::{self, OpenError};
-use crate::repository::{RepositoryError, open_tree};
+use crate::repository::{self, RepositoryError, open_tree};
 use crate::secret::{self, path_of};
 use crate::uncommitted::{LeftBecause, LeftPath, NAMED, Uncommitted};
 use crate::worktree::{Worktree, WorktreeError};
@@ -202,7 +202,7 @@ impl Rest<'_> {
         let mut options = DiffOptions::new();
         options.include_untracked(true).recurse_untracked_dirs(true).include_typechange(true);
         options.ignore_submodules(true).skip_binary_check(true);
-        let found = self.git.diff_tree_to_workdir(Some(tree), Some(&mut options))?;
+        let found = repository::to_files(self.git, Some(tree), &mut options, &|_| true)?;
         let skipped = |entry: &git2::IndexEntry| {
             IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended).is_skip_worktree()
         };

@@ -65,7 +65,8 @@ impl Layout {
 
     /// Returns the commands that lead to a repository which can be used.
     pub(super) fn hint(&self, path: &Path, git: &Path) -> String {
-        let (path, git) = (path.display(), git.display());
+        // The worker of a directory can write its `.git`, and so choose the path there.
+        let (path, git) = (quoted(path), quoted(git));
         match self {
             Self::Link | Self::Apart => format!(
                 "put them in their place (rm {path}/.git && mv {git} {path}/.git), or use a clone (git clone {path} /path/of/the/clone)"
@@ -75,13 +76,22 @@ impl Layout {
             ),
             Self::Worktree { main } => format!(
                 "name the repository itself (worktree:{}, with --branch for the branch of this worktree), or use a clone (git clone {path} /path/of/the/clone) or dir:{path}",
-                main.display()
+                quoted(main)
             ),
             Self::Bare { bare } => {
-                format!("use a clone with a working tree: git clone {} /path/of/the/clone", bare.display())
+                format!("use a clone with a working tree: git clone {} /path/of/the/clone", quoted(bare))
             }
         }
     }
+}
+
+/// Returns a path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-')) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn is_bare(git: &Path) -> bool {
@@ -132,6 +142,12 @@ mod tests {
             crate::git::usable(&at(name)).unwrap();
             assert_eq!(fixture.git_in(&at(name), &["status", "--porcelain"]), "", "{name}");
         }
+    }
+
+    #[test]
+    fn a_command_of_a_hint_has_the_paths_as_words_of_a_shell() {
+        let hint = Layout::Apart.hint(Path::new("/p"), Path::new("/x; touch it's"));
+        assert!(hint.contains(r"mv '/x; touch it'\''s' /p/.git"), "{hint}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(super) fn contradicted(
 ///
 /// Files with the bytes of their blob are recognized first, those of them that are `wanted`: git would look for the attributes of each, which costs ten times
 /// as many system calls as reading it.
-pub(super) fn to_files<'a>(
+pub(crate) fn to_files<'a>(
     git: &'a Repository,
     tree: Option<&Tree<'_>>,
     options: &mut DiffOptions,
