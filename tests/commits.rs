@@ -95,6 +95,7 @@ fn a_task_that_names_no_handling_has_the_one_of_its_lane() {
     let workspace = repository.workspace();
     let lane = "argv = [[\"/bin/sh\", \"-c\", \"echo tidy > made\"]]\nprompt = \"stdin\"\non_clean_exit = \"complete\"\n";
     fleet.lane("tidy", &format!("{lane}commit = \"require\"\n"));
+    fleet.cli(["service", "reload"]).ok();
     let made = |assignee: &str, more: &[&str]| {
         let args = ["create", "x", "--assignee", assignee, "--body", "echo shell > made"];
         let place = ["--workspace", &workspace];

@@ -155,7 +155,7 @@ impl Offering {
         let mut stream = self.connect();
         let length = body.len();
         let head = format!(
-            "POST / HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {PARTNER}\r\ncontent-length: {length}\r\n\r\n"
+            "POST / HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {PARTNER}\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
         let mut events = Vec::new();

@@ -48,12 +48,11 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
     if version != migrate::latest() {
         return Ok(compared(&found, &made(version, path)?));
     }
-    let latest = match LATEST.get() {
-        Some(latest) => latest,
-        None => {
-            let made = made(version, path)?;
-            LATEST.get_or_init(|| made)
-        }
+    let latest = if let Some(latest) = LATEST.get() {
+        latest
+    } else {
+        let made = made(version, path)?;
+        LATEST.get_or_init(|| made)
     };
     Ok(compared(&found, latest))
 }
@@ -66,7 +65,7 @@ fn compared(found: &Objects, known: &Objects) -> Vec<String> {
         match known.get(key).or_else(|| beside.get(key)) {
             Some(own) if own == definition => {}
             Some(_) => {
-                told.push(format!("the {kind} `{name}` is defined in another way than by this program"))
+                told.push(format!("the {kind} `{name}` is defined in another way than by this program"));
             }
             None => told.push(format!("the {kind} `{name}` does not belong to this program")),
         }

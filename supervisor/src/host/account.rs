@@ -53,7 +53,7 @@ pub(crate) fn group_names(gid: u32) -> Result<Vec<String>, Errno> {
     Ok(names)
 }
 
-/// Converts the errors by which getpwuid_r(3) says that there is no entry.
+/// Converts the errors by which `getpwuid_r(3)` says that there is no entry.
 fn entry<T>(looked_up: nix::Result<Option<T>>) -> Result<Option<T>, Errno> {
     match looked_up {
         Err(Errno::ENOENT | Errno::ESRCH | Errno::EBADF | Errno::EPERM) => Ok(None),

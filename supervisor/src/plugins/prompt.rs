@@ -24,23 +24,23 @@ const ALL: usize = 64 << 10;
 /// Returns the input of a call for a section.
 fn call(plugin: &Plugin, section: &PluginSection, board: &BoardName, task: &Task, run: &Run) -> Value {
     let what = json!({ "title": task.title, "body": task.body, "assignee": task.assignee });
-    framed(plugin, section, board, json!(task.id), json!(run.id), json!(task.tenant), what)
+    framed(plugin, section, board, &json!(task.id), &json!(run.id), &json!(task.tenant), &what)
 }
 
 /// Returns the input of a call for a made-up task, for a check.
 pub(super) fn made_up(plugin: &Plugin, section: &PluginSection, board: &BoardName) -> Value {
     let what = json!({ "title": "a task", "body": null, "assignee": "backend" });
-    framed(plugin, section, board, json!("t_0123abcd"), json!(1), Value::Null, what)
+    framed(plugin, section, board, &json!("t_0123abcd"), &json!(1), &Value::Null, &what)
 }
 
 fn framed(
     plugin: &Plugin,
     section: &PluginSection,
     board: &BoardName,
-    task: Value,
-    run: Value,
-    tenant: Value,
-    what: Value,
+    task: &Value,
+    run: &Value,
+    tenant: &Value,
+    what: &Value,
 ) -> Value {
     json!({ "version": VERSION, "plugin": plugin.name, "call": "prompt", "section": section.name, "board": board,
         "task_id": task, "run_id": run, "tenant": tenant, "task": what })

@@ -55,18 +55,18 @@ pub(crate) fn read(
     let root = service.root();
     let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
     let terms = Terms { open, accepted, roster: service.roster(), config: service.config() };
-    let imported = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
+    let read = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
         imported.left.extend(attached::flaws(root, board.name())?.1);
         if let (Some(details), Some(dir)) = (details, root.board(board.name()).parent()) {
             details.write(dir)?;
         }
         Ok(imported)
     });
-    if imported.is_err() {
+    if read.is_err() {
         // Stored files without rows are removed. An error of the removal would hide the first failure.
         drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
     }
-    imported
+    read
 }
 
 /// Handling of runs that are open in an export. A daemon settles such runs only when it starts.

@@ -399,8 +399,6 @@ impl Verb for Status {
         let (is_starting, holder) =
             (owner.is_some_and(Owner::is_starting), owner.map(|owner| owner.to_string()));
         let in_its_place = holder.as_ref().and_then(|_| in_its_place(&call.service.root().operator_socket()));
-        let defects = call.service.defects();
-        let unheld_policies = call.service.roster().policies().unenforceable().clone();
         let report = StatusReport {
             health: Health::default(),
             troubles: Vec::new(),
@@ -417,8 +415,8 @@ impl Verb for Status {
             board_troubles,
             workers,
             counts,
-            defects,
-            unheld_policies,
+            defects: call.service.defects(),
+            unheld_policies: call.service.roster().policies().unenforceable().clone(),
             broken,
             spent_budgets,
             failing_channels,

@@ -55,14 +55,12 @@ impl Private<'_> {
 
     pub(super) fn take_objects(&self, source: &Source) -> Result<HashSet<Oid>, WorktreeError> {
         self.disarm_metadata()?;
-        match irregular::planted(&self.dir()) {
-            Some(found) => Err(WorktreeError::Planted { found }),
-            None => {
-                let copied = self.copy_objects(source)?;
-                self.keep_large()?;
-                Ok(copied)
-            }
+        if let Some(found) = irregular::planted(&self.dir()) {
+            return Err(WorktreeError::Planted { found });
         }
+        let copied = self.copy_objects(source)?;
+        self.keep_large()?;
+        Ok(copied)
     }
 
     fn take_references(

@@ -32,6 +32,20 @@ struct ClaimedTask {
     deadline: Duration,
 }
 
+impl ClaimedTask {
+    /// Returns true if the run begins from a copy of another session.
+    fn is_fork(&self) -> bool {
+        self.resume.as_ref().is_some_and(|resume| matches!(resume.next, Next::Fork(_)))
+    }
+}
+
+/// Returns a new token of a run.
+fn new_token() -> String {
+    let mut secret = [0_u8; 32];
+    rand::rng().fill_bytes(&mut secret);
+    hex::encode(secret)
+}
+
 /// Claims a task. A failure leaves nothing behind.
 pub(super) async fn claim(
     context: &Context,
@@ -60,12 +74,9 @@ pub(super) async fn claim(
         limits,
         policy: _,
     } = resolved;
-    let (lane, role_prompt) =
-        (lane.in_role(role, model, &servers).under(&of_worker), role_prompt.map(str::to_owned));
+    let lane = lane.in_role(role, model, &servers).under(&of_worker);
     let of_profile: Vec<Skill> = skills.into_iter().cloned().collect();
-    let mut secret = [0_u8; 32];
-    rand::rng().fill_bytes(&mut secret);
-    let token = hex::encode(secret);
+    let token = new_token();
     let nonce = uuid::Uuid::new_v4().to_string();
     let start = kernel::Start {
         profile: Some(profile),
@@ -95,8 +106,7 @@ pub(super) async fn claim(
                 kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
             let run = board.start_run(&id, start)?;
             let given = provision.give(board, (&id, &candidate.workspace))?;
-            let log = logs.log(&board_name, &id, run.id);
-            board.record_log_path(run.id, &log.display().to_string())?;
+            board.record_log_path(run.id, &logs.log(&board_name, &id, run.id).display().to_string())?;
             // A place that is already known is recorded with the claim, because a second commit would take as long
             // again.
             if let Some(place) = &given.place {
@@ -119,8 +129,7 @@ pub(super) async fn claim(
             Ok(ClaimedTask { run, task, context, resume, files, own_uid: given.own_uid, deadline })
         })
         .await?;
-    let is_fork = claimed.resume.as_ref().is_some_and(|resume| matches!(resume.next, Next::Fork(_)));
-    let lane = if is_fork { lane.forking() } else { lane };
+    let lane = if claimed.is_fork() { lane.forking() } else { lane };
     let skills = pinned(&claimed.task, of_profile, roster);
     // A check calls no model service, so the lane's additions to the policy do not apply.
     let policy = if claimed.run.purpose == Purpose::Check { of_check } else { of_worker };
@@ -137,7 +146,7 @@ pub(super) async fn claim(
         lane_name,
         share,
         home,
-        role_prompt,
+        role_prompt: role_prompt.map(str::to_owned),
         skills,
         policy,
         own_uid: claimed.own_uid,

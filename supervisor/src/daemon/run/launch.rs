@@ -43,6 +43,15 @@ pub(in crate::daemon) struct Launch {
     spare: Option<Spare>,
 }
 
+/// Makes the directories of a run's log and of the records of all runs.
+fn make_dirs(dirs: &[Option<&Path>]) -> Result<(), LaunchError> {
+    for dir in dirs.iter().flatten() {
+        crate::paths::make_dir(dir, 0o700)
+            .map_err(|e| LaunchError::refusal(Stage::MakeRunDirectory, Environment::Root, e))?;
+    }
+    Ok(())
+}
+
 /// Prepares all that a run needs. Blocks: it makes directories, and git may take long.
 ///
 /// `own_gid` allocates a group for the task alone.
@@ -132,12 +141,7 @@ pub(in crate::daemon) fn prepare(
         surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board, stores));
     let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
-    if let Some(log_dir) = spec.log.parent() {
-        crate::paths::make_dir(log_dir, 0o700)
-            .map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
-    }
-    crate::paths::make_dir(&host.root.runs(&order.board), 0o700)
-        .map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
+    make_dirs(&[spec.log.parent(), Some(&host.root.runs(&order.board))])?;
     // Up to here nothing outside the private places says that the run exists; from here on a daemon recovers it.
     failpoint::pass("after-prepare");
     let dir = RunDir::create(&path, &spec).map_err(|e| LaunchError::system(STAGE, &e))?;

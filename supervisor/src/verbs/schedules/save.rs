@@ -75,9 +75,9 @@ impl Verb for SaveSchedule {
                     .hint("give one of them"));
             }
         };
-        let (name, replace, saver) = (self.name, self.replace, call.actor.uid);
+        let (name, replace, author) = (self.name, self.replace, call.actor.uid);
         let saved = blocking("the schedule was not saved", move || {
-            let text = saved_text(&name, &text, &path_of(service.root(), &name), saver)?;
+            let text = saved_text(&name, &text, &path_of(service.root(), &name), author)?;
             save(&service, &name, &text, replace)
         });
         let mut saved = saved.await??;
