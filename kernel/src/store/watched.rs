@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check::still_holds;
-use super::open_error::OpenError;
+use super::open_error::{OpenError, unreadable};
 use super::presence::Presence;
 use super::tx::Database;
-use crate::model::error::Error;
+use crate::model::error::{Error, StorageKind};
 use crate::model::id::{BoardId, EventId};
 
 /// File of a board, with the state after its last write.
@@ -28,8 +28,10 @@ impl Watched {
             let tx = database.read()?;
             Ok((tx.board_id()?, tx.last_event()?))
         };
-        let (board, last_event) =
-            held().map_err(|error| io("read the identity of", std::io::Error::other(error)))?;
+        let (board, last_event) = held().map_err(|error| match &error {
+            Error::Storage { kind: StorageKind::Corrupt, .. } => unreadable(path, &error),
+            _ => io("read the identity of", std::io::Error::other(error)),
+        })?;
         let (path, presence) = (path.to_owned(), Arc::new(presence));
         Ok(Self { path, presence, board, last_event: Cell::new(last_event) })
     }
