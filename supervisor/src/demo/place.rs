@@ -65,9 +65,9 @@ fn fits(dir: &Path) -> bool {
 }
 
 /// Number of uids of one demo: for its daemon to allocate, one for the clone, one for each tenant, and a reserve.
-const BLOCK: u32 = 128;
+const BLOCK: u32 = 256;
 /// Number of uids that its daemon allocates from.
-const ALLOCATED: u32 = 64;
+const ALLOCATED: u32 = 128;
 /// Number of demos with separate uids at the same time.
 const BLOCKS: u32 = 32;
 
