@@ -22,11 +22,7 @@ pub enum OpenError {
     NotADirectory { path: PathBuf },
     /// The path goes through a symbolic link, or is one.
     #[error("{path} leads through a symbolic link")]
-    Symlink {
-        path: PathBuf,
-        /// Present target, where it is known.
-        target: Option<PathBuf>,
-    },
+    Symlink { path: PathBuf },
     /// The kernel refused.
     #[error("open {path}")]
     Open { path: PathBuf, source: std::io::Error },
@@ -44,13 +40,11 @@ impl OpenError {
             }
             Self::Missing { path } => Some(format!("create it with `mkdir -p {}`", path.display())),
             Self::NotADirectory { .. } => Some("name the directory that holds it".to_owned()),
-            Self::Symlink { target: Some(target), .. } => {
-                Some(format!("name the directory itself, if that is meant: {}", target.display()))
-            }
             Self::Open { path, source } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 Some(format!("let this user enter and read {}", path.display()))
             }
-            Self::Symlink { path, target: None } => {
+            // The target is not named: its existence is no matter of a tenant's user.
+            Self::Symlink { path } => {
                 Some(format!("name the directory itself, as `realpath -m {}` prints it", path.display()))
             }
             Self::Open { .. } | Self::Examine { .. } => None,
@@ -129,9 +123,7 @@ fn examined(shown: &Path, opened: Result<OwnedFd, Errno>) -> Result<Opened, Open
         Errno::NOENT => OpenError::Missing { path: path.clone() },
         // With O_DIRECTORY and O_NOFOLLOW a link in the last place is reported as ENOTDIR.
         Errno::NOTDIR if !shown.is_symlink() => OpenError::NotADirectory { path: path.clone() },
-        Errno::LOOP | Errno::NOTDIR => {
-            OpenError::Symlink { target: shown.canonicalize().ok(), path: path.clone() }
-        }
+        Errno::LOOP | Errno::NOTDIR => OpenError::Symlink { path: path.clone() },
         errno => OpenError::Open { path: path.clone(), source: errno.into() },
     })?;
     let stat = fstat(&fd).map_err(|errno| OpenError::Examine { path, source: errno.into() })?;

@@ -53,7 +53,7 @@ impl ScratchError {
     /// Returns what the reader can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Open(OpenError::Symlink { path, .. } | OpenError::NotADirectory { path }) => Some(format!(
+            Self::Open(OpenError::Symlink { path } | OpenError::NotADirectory { path }) => Some(format!(
                 "something was put in the place of the workspace: look at {} and remove it",
                 path.display()
             )),

@@ -44,7 +44,7 @@ impl TreeError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::MountPoint { path } => Some(format!("unmount it first: `umount {}`", path.display())),
-            Self::Open(OpenError::Symlink { path, .. } | OpenError::NotADirectory { path }) => {
+            Self::Open(OpenError::Symlink { path } | OpenError::NotADirectory { path }) => {
                 Some(format!("it is not a workspace: look at {} and remove it by hand", path.display()))
             }
             Self::OpenBase(source) | Self::Open(source) => source.hint(),
