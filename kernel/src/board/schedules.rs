@@ -59,7 +59,9 @@ impl Board<'_> {
         let ticks = validate(name, spec)?;
         let now = self.now();
         let before = self.tx.find_schedule(name)?;
-        if before.as_ref().is_some_and(|before| before.spec == *spec) {
+        // A schedule that came with an import has no next tick until it is defined here.
+        let is_armed = |before: &Schedule| before.next.is_some() || spec.paused;
+        if before.as_ref().is_some_and(|before| before.spec == *spec && is_armed(before)) {
             return Ok(());
         }
         let goes_on = |before: &&Schedule| before.spec.timing == spec.timing && !before.spec.paused;

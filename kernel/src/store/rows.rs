@@ -159,14 +159,17 @@ impl Tx<'_> {
     }
 
     /// Removes the data of a host: user ids of workers, and tokens of runs. Waiting messages become dead, because the
-    /// former host may have sent them.
+    /// former host may have sent them. Schedules have no next tick until a file of this host defines them with the same
+    /// text, and their waiting ticks are missed.
     pub(crate) fn forget_host(&self) -> Result<(), Error> {
         self.conn
             .execute_batch(
                 "UPDATE tasks SET worker_uid = NULL WHERE worker_uid IS NOT NULL; \
                  UPDATE task_runs SET token_hash = NULL WHERE token_hash IS NOT NULL; \
                  UPDATE notify_outbox SET state = 'dead', digest = NULL, last_error = 'its board was imported, and the former one may \
-                   have sent it' WHERE state = 'waiting';",
+                   have sent it' WHERE state = 'waiting'; \
+                 UPDATE schedules SET next = NULL; \
+                 UPDATE schedule_ticks SET outcome = 'missed', note = 'its board was imported' WHERE outcome IN ('due', 'queued');",
             )
             .step("forget the former host")
     }

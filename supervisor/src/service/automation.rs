@@ -65,8 +65,8 @@ impl Service {
         &self.news
     }
 
-    /// Applies schedules, plugins and profiles to a board that was opened.
-    pub(super) fn automate(&self, board: &BoardHandle) {
+    /// Applies schedules, plugins and profiles to a board that was opened or imported.
+    pub(crate) fn automate(&self, board: &BoardHandle) {
         let mut schedules = self.schedules.lock().unwrap_or_else(PoisonError::into_inner);
         let now = schedules.get_or_insert_with(|| Arc::new(Schedules::load(&self.root)));
         schedule(now, &self.config().notify, board);

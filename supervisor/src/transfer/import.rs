@@ -62,6 +62,8 @@ pub(crate) fn read(
         }
         Ok(imported)
     });
+    // Schedules of this host go on, which the import has stopped with those that it brought.
+    service.automate(board);
     if read.is_err() {
         // Stored files without rows are removed. An error of the removal would hide the first failure.
         drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
