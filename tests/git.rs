@@ -381,13 +381,15 @@ fn a_run_whose_repository_lies_beneath_tmp_has_a_tmp_of_its_own_with_its_workspa
         let repository = Repository::new(&fleet, "repository");
         std::fs::write(fleet.home().join("beside"), "").unwrap();
         let script = format!(
-            "echo made > /tmp/x && mkdir /tmp/tmux-1 && cat /tmp/x; ls {}; git commit -q --allow-empty -m work",
+            "echo made > /tmp/x && mkdir /tmp/tmux-1 && cat /tmp/x; test -e {0}/beside && echo beside; touch {0}/new && echo new; \
+             git commit -q --allow-empty -m work",
             fleet.home().display()
         );
         let id = fleet.create("in tmp", &script, &["--workspace", &repository.workspace()]);
         fleet.wait_for(&id, "done");
         let log = fleet.cli(["logs", &id]).ok().stdout;
-        assert!(log.contains("made") && log.contains("repository") && !log.contains("beside"), "{log}");
+        let lines: Vec<&str> = log.lines().collect();
+        assert!(lines.contains(&"made") && !lines.contains(&"beside") && !lines.contains(&"new"), "{log}");
         assert_eq!(repository.git(&["log", "-1", "--format=%s", &format!("task/{id}")]), "work");
     }
 }

@@ -1,9 +1,10 @@
 //! Making a planned view: the mounts themselves, each a step that may fail.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::sched::{CloneFlags, unshare};
@@ -47,11 +48,16 @@ impl Plan {
         overlays::prepare()?;
         let mut covered = Vec::new();
         let mut tmp = self.tmp.as_ref();
-        let show_tmp = |tmp: &Place| tmp.bind(&old, Path::new(STAGE));
+        let mut ways = Vec::new();
+        let mut show_tmp = |tmp: &Place| -> Result<(), ProbeError> {
+            tmp.bind(&old, Path::new(STAGE))?;
+            ways = self.ways_through_tmp()?;
+            Ok(())
+        };
         for step in &self.steps {
             // The steps are sorted, so this is the first of those beneath: the run sees them in its own `/tmp`.
             if step.path().starts_with(STAGE) {
-                tmp.take().map_or(Ok(()), show_tmp)?;
+                tmp.take().map_or(Ok(()), &mut show_tmp)?;
             }
             match step {
                 ViewMount::Bind(place) => {
@@ -69,7 +75,7 @@ impl Plan {
         for file in &self.replaced {
             file.mount()?;
         }
-        tmp.take().map_or(Ok(()), show_tmp)?;
+        tmp.take().map_or(Ok(()), &mut show_tmp)?;
         self.extras()?;
         for link in &self.links {
             parents(&link.at)?;
@@ -79,6 +85,10 @@ impl Plan {
         drop(old);
         for path in covered {
             seal(path)?;
+        }
+        for way in &ways {
+            at("close", way, close(way))?;
+            seal(way)?;
         }
         at("detach", Path::new(OLD), umount2(OLD, MntFlags::MNT_DETACH).map_err(io::Error::from))?;
         at("remove", Path::new(OLD), std::fs::remove_dir(OLD))?;
@@ -91,6 +101,28 @@ impl Plan {
             How::UserNamespace => unshare_as_self(CloneFlags::CLONE_NEWNS)?,
         }
         Ok(())
+    }
+
+    /// Mounts an empty directory at the top of each way through the run's own `/tmp` to a path that is shown beneath it, and returns these
+    /// directories. They are closed when all is shown: the run neither lists them nor writes there.
+    fn ways_through_tmp(&self) -> Result<Vec<PathBuf>, MountError> {
+        let arranged = self.arranged.iter().map(|step| match step {
+            Arranged::Fresh { at, .. } | Arranged::Bind { at, .. } | Arranged::Link { at, .. } => {
+                at.as_path()
+            }
+        });
+        let links = self.links.iter().map(|link| link.at.as_path());
+        let all = self.steps.iter().map(ViewMount::path).chain(arranged).chain(links);
+        let tops: BTreeSet<PathBuf> = all
+            .filter_map(|path| Some(Path::new(STAGE).join(path.strip_prefix(STAGE).ok()?.iter().next()?)))
+            .filter(|top| !self.steps.iter().any(|step| step.path() == top))
+            .collect();
+        let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        for top in &tops {
+            directories(top)?;
+            mount_at("empty", Some("tmpfs"), top, Some("tmpfs"), safe, Some("mode=755,size=64k"))?;
+        }
+        Ok(tops.into_iter().collect())
     }
 
     /// Takes the arranged steps, and seals the directories that they made.
@@ -241,6 +273,19 @@ pub(crate) fn show_own_processes() -> Result<(), MountError> {
 fn parents(path: &Path) -> Result<(), MountError> {
     let Some(parent) = path.parent() else { return Ok(()) };
     directories(parent)
+}
+
+/// Takes the rights to list and to write from a directory and those beneath it on the same file system.
+fn close(dir: &Path) -> io::Result<()> {
+    let device = std::fs::symlink_metadata(dir)?.dev();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let found = std::fs::symlink_metadata(&path)?;
+        if found.is_dir() && found.dev() == device {
+            close(&path)?;
+        }
+    }
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o111))
 }
 
 /// Makes a directory and those above it. Each that is missing gets the owner of the directory in which it is made: the run's own `/tmp`
