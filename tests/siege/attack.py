@@ -145,11 +145,6 @@ def walls():
     """Tries what its confinement keeps it from."""
     libc = ctypes.CDLL(None, use_errno=True)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.getcwd())))
-    def others(place):
-        """Lists the workspaces of other tasks. Beneath /tmp a view has the directories above the own one."""
-        if not [name for name in os.listdir(place) if name != os.environ["SUPERVISOR_TASK"]]:
-            raise OSError("no others")
-
     parents = [1, os.getppid()]
     tries = {
         "signal": lambda pid: os.kill(pid, signal.SIGKILL),
@@ -158,8 +153,8 @@ def walls():
         "memory": lambda pid: open(f"/proc/{pid}/mem", "rb").close(),
         "environment": lambda pid: open(f"/proc/{pid}/environ", "rb").read(),
         "board": lambda pid: open(f"{root}/boards/default/board.db", "rb").close(),
-        "key": lambda pid: open(f"{root}/operator.key", "rb").close(),
-        "neighbours": lambda pid: others(f"{root}/workspaces/default"),
+        "key": lambda pid: os.listdir(f"{root}/run"),
+        "neighbours": lambda pid: os.listdir(f"{root}/workspaces/default"),
     }
     while not ENOUGH.is_set():
         for name, attempt in tries.items():
