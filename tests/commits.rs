@@ -93,7 +93,7 @@ fn a_task_that_names_no_handling_has_the_one_of_its_lane() {
     let fleet = Fleet::boot();
     let repository = Repository::new(&fleet, "repository");
     let workspace = repository.workspace();
-    let lane = "argv = [[\"/bin/sh\", \"-c\", \"echo tidy > made\"]]\nprompt = \"stdin\"\non_clean_exit = \"complete\"\n";
+    let lane = "argv = [\"/bin/sh\", \"-c\", \"echo tidy > made\"]\nprompt = \"stdin\"\non_clean_exit = \"complete\"\n";
     fleet.lane("tidy", &format!("{lane}commit = \"require\"\n"));
     fleet.cli(["service", "reload"]).ok();
     let made = |assignee: &str, more: &[&str]| {

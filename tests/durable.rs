@@ -358,5 +358,5 @@ fn a_fault_that_is_found_beside_the_service_ends_the_service_of_that_board_alone
     });
     assert!(refused.stderr.contains("doctor --repair"), "{}", refused.stderr);
     fleet.cli(["--board", "other", "create", "y"]).ok();
-    assert!(fleet.log().contains("board_damaged"));
+    fleet.eventually("the check names the damage", || fleet.log().contains("board_damaged").then_some(()));
 }

@@ -28,9 +28,12 @@ impl Watched {
             let tx = database.read()?;
             Ok((tx.board_id()?, tx.last_event()?))
         };
-        let (board, last_event) = held().map_err(|error| match &error {
-            Error::Storage { kind: StorageKind::Corrupt, .. } => unreadable(path, &error),
-            _ => io("read the identity of", std::io::Error::other(error)),
+        let (board, last_event) = held().map_err(|error| {
+            if matches!(error, Error::Storage { kind: StorageKind::Corrupt, .. }) {
+                unreadable(path, &error)
+            } else {
+                io("read the identity of", std::io::Error::other(error))
+            }
         })?;
         let (path, presence) = (path.to_owned(), Arc::new(presence));
         Ok(Self { path, presence, board, last_event: Cell::new(last_event) })
