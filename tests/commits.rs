@@ -109,7 +109,7 @@ fn a_task_that_names_no_handling_has_the_one_of_its_lane() {
     assert_eq!(repository.git(&["log", "--format=%s", &format!("task/{shell}")]), "start");
     let left = &fleet.show(&shell)["runs"][0]["evidence"]["uncommitted"];
     assert_eq!(left["left"], json!([{ "path": "made", "why": "unasked" }]));
-    let default_of = |lane: &str| fleet.json(["lanes", lane])["commit"].clone();
+    let default_of = |lane: &str| fleet.json(["lane", "show", lane])["lane"]["commit"].clone();
     assert_eq!((default_of("claude"), default_of("shell")), (json!("auto"), json!("no")));
 }
 
