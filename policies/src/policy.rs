@@ -100,7 +100,7 @@ impl Policy {
         &self.name
     }
 
-    /// Returns whether the files, networks and system calls of a run are confined.
+    /// Returns true if the files, networks and system calls of a run are confined.
     pub fn is_confined(&self) -> bool {
         self.confinement == Confinement::Full
     }

@@ -58,7 +58,7 @@ pub enum Job {
     },
     /// See [`Worktree::prepare`].
     PrepareWorktree {
-        /// Where the job works.
+        /// Worktree in which the job works.
         worktree: Worktree,
         /// Where a new branch starts.
         base: Base,
@@ -215,7 +215,7 @@ pub enum Outcome {
     Evidence(repository::Evidence),
     /// The reply to a diff.
     Diff(Diff),
-    /// What a worker has named first of what is not there.
+    /// The first missing thing that a worker has named.
     Unfounded(Option<Unfounded>),
     /// The repository around a path, if there is one.
     Discovered(Option<PathBuf>),

@@ -44,7 +44,7 @@ pub enum Kind {
     Worktree,
 }
 
-/// How much of a workspace had to be made.
+/// Extent of the preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Made {

@@ -63,7 +63,7 @@ pub struct CommitLine {
 pub struct ChangedPath {
     /// The path, from the top of the tree on.
     pub path: String,
-    /// How it differs.
+    /// Kind of the difference.
     pub change: PathChange,
 }
 

@@ -143,7 +143,7 @@ pub enum WorktreeError {
 }
 
 impl WorktreeError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Git(source) => source.hint(),
