@@ -12,23 +12,23 @@ use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
 use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
-use crate::api::{
+use api::{
     BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process,
 };
-use crate::config::Config;
-use crate::environment;
-use crate::exit::Code;
-use crate::failure::{Failure, INVALID_BODY, Problem};
-use crate::given;
-use crate::host::socket_file::in_its_place;
-use crate::invocation::{Address, Invocation, WorkerSelf};
-use crate::owner::{Owner, OwnerLock, Ownership, Role};
-use crate::paths::{Root, RootChoice};
+use setup::config::Config;
+use base::environment;
+use base::exit::Code;
+use base::failure::{Failure, INVALID_BODY, Problem};
+use base::given;
+use host::socket_file::in_its_place;
+use base::invocation::{Address, Invocation, WorkerSelf};
+use base::owner::{Owner, OwnerLock, Ownership, Role};
+use base::paths::{Root, RootChoice};
 use crate::resources::surface;
-use crate::service::{Mode, Service};
-use crate::short_ids;
-use crate::terminal::complain;
-use crate::verbs::Resolve;
+use service::{Mode, Service};
+use base::short_ids;
+use base::terminal::complain;
+use verbs::Resolve;
 
 /// Time for which a worker retries without a daemon. A restart takes less.
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);

@@ -15,20 +15,20 @@ use shim::lock_file::LockFile;
 use shim::rundir::{RunDir, RunSpec};
 use tokio::process::Command;
 
-use crate::config::Config;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::host::examine::{detect_pid_namespace, detect_support};
-use crate::host::home::{program_home, toolchain_home};
-use crate::host::kept::{self, KeptHome, Left};
-use crate::host::neighbours;
-use crate::host::remove::remove_forgotten;
-use crate::host::uids::Uids;
-use crate::lanes::{Lane, LoginCommand, search_path};
-use crate::paths::{Root, make_dir};
-use crate::program::environment;
-use crate::proxy::Alone;
-use crate::roster::{CannotRun, Roster};
+use setup::config::Config;
+use base::exit::Code;
+use base::failure::Failure;
+use host::examine::{detect_pid_namespace, detect_support};
+use host::home::{program_home, toolchain_home};
+use host::kept::{self, KeptHome, Left};
+use host::neighbours;
+use host::remove::remove_forgotten;
+use host::uids::Uids;
+use setup::lanes::{Lane, LoginCommand, search_path};
+use base::paths::{Root, make_dir};
+use delivery::program::environment;
+use net::proxy::Alone;
+use setup::roster::{CannotRun, Roster};
 
 #[derive(Debug)]
 pub(crate) struct Login<'a> {
@@ -130,8 +130,8 @@ impl Login<'_> {
         };
         let spec = spec(command, &policy, surroundings, support);
         RunDir::create(&run, &spec)
-            .map_err(|e| Failure::failed(format!("failed to {}", crate::failure::with_causes(&e))))?;
-        let note = |denied: &kernel::Denied| crate::terminal::complain(&denied.text);
+            .map_err(|e| Failure::failed(format!("failed to {}", base::failure::with_causes(&e))))?;
+        let note = |denied: &kernel::Denied| base::terminal::complain(&denied.text);
         let _proxy = proxy.map(|keeper| Alone::serve(&policy, keeper, note)).transpose()?;
         let code = attended(&run).await;
         let removed = remove_run(&run);
@@ -223,7 +223,7 @@ fn spec(
 ) -> RunSpec {
     let mut set = command.env;
     for name in ["TERM", "COLORTERM"] {
-        if let Some(value) = crate::environment::text(name) {
+        if let Some(value) = base::environment::text(name) {
             set.insert(name.to_owned(), value);
         }
     }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::command::Command;
-use crate::environment;
-use crate::failure::{Failure, Problem};
-use crate::given;
-use crate::journal::{Journal, SOCKET};
-use crate::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
+use api::command::Command;
+use base::environment;
+use base::failure::{Failure, Problem};
+use base::given;
+use base::journal::{Journal, SOCKET};
+use base::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 
 /// Format of replies and refusals.
 #[derive(Clone, Copy, Debug)]

@@ -12,12 +12,12 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::client::Client;
-use crate::config::Config;
+use setup::config::Config;
 use crate::demo::Place;
-use crate::doctor::{Check, Report, Verdict};
-use crate::failure::Failure;
-use crate::paths::Root;
-use crate::verbs::{CheckLane, amounts};
+use upkeep::doctor::{Check, Report, Verdict};
+use base::failure::Failure;
+use base::paths::Root;
+use verbs::{CheckLane, amounts};
 
 /// Task for the lane's worker.
 const TITLE: &str = "Report that you are there";
@@ -46,7 +46,7 @@ struct Shown {
 
 /// Checks the requirements of a lane, and runs a small task in it.
 pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<Report, Failure> {
-    let path = crate::environment::text("PATH");
+    let path = base::environment::text("PATH");
     let Report { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
     if !ok {
         let check = Check::new("run", Verdict::Error, "not tried: something that it needs is missing");

@@ -17,11 +17,11 @@ use kernel::Purpose;
 use serde::Deserialize;
 
 use crate::client::Client;
-use crate::environment;
-use crate::failure::Failure;
-use crate::lanes::{Form, reminder};
-use crate::terminal::print;
-use crate::verbs;
+use base::environment;
+use base::failure::Failure;
+use setup::lanes::{Form, reminder};
+use base::terminal::print;
+use verbs;
 
 /// Number of reminders per run.
 const REMINDERS: u64 = 2;

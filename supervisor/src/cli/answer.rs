@@ -5,10 +5,10 @@ use std::io::IsTerminal as _;
 use kernel::{BlockKind, Question};
 
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::choose;
-use crate::verbs::{Answer, Show};
+use base::terminal::choose;
+use verbs::{Answer, Show};
 
 pub(super) async fn run(client: &Client, mut verb: Answer, output: Output) -> Result<u8, Failure> {
     let words = std::mem::take(&mut verb.words);
@@ -30,7 +30,7 @@ async fn ask(client: &Client, verb: &Answer) -> Result<String, Failure> {
     if task.block_kind != Some(BlockKind::NeedsInput) {
         let why = shown.why.map_or_else(|| task.status.to_string(), |why| why.text);
         return Err(Failure::new(
-            crate::exit::Code::Conflict,
+            base::exit::Code::Conflict,
             format!("{} has no open question: {why}", task.id),
         )
         .hint(format!("supervisor show {}", task.id)));

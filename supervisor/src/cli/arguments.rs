@@ -11,12 +11,12 @@ use super::{
     upgrade, wait,
 };
 use crate::demo;
-use crate::failure::Failure;
-use crate::paths::RootChoice;
-use crate::table::table;
-use crate::terminal::Colour;
+use base::failure::Failure;
+use base::paths::RootChoice;
+use base::table::table;
+use base::terminal::Colour;
 use crate::top;
-use crate::verbs;
+use verbs;
 
 /// Runs fleets of confined workers from a durable task board
 #[derive(Debug, clap::Parser)]

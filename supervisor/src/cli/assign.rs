@@ -3,12 +3,12 @@
 use kernel::Status;
 
 use super::matching::{Said, said};
-use crate::api::Verb as _;
+use api::Verb as _;
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
+use api::command::Command as _;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::verbs::{Assign, Bulk, Matching, One};
+use verbs::{Assign, Bulk, Matching, One};
 
 /// The tasks that are meant where no status is named: those whose next run may be another's.
 const OF: [Status; 6] =

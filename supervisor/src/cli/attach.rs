@@ -11,13 +11,13 @@ use super::attach_terminal::{Keyboard, Left};
 use super::outcome;
 use super::reading::{Begun, readable};
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
-use crate::lanes::Format;
+use api::command::Command as _;
+use base::failure::Failure;
+use setup::lanes::Format;
 use crate::output::Output;
-use crate::terminal::{Ink, complain, printable};
-use crate::time::duration::WrittenDuration;
-use crate::verbs::{Attach, Events, Log, Show, Steer};
+use base::terminal::{Ink, complain, printable};
+use base::time::duration::WrittenDuration;
+use verbs::{Attach, Events, Log, Show, Steer};
 
 /// Limit on typed lines that wait for the line before them to be sent; more wait in the terminal.
 const TYPED: usize = 4;

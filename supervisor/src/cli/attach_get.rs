@@ -6,11 +6,11 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::printable;
-use crate::verbs::AttachGet;
+use base::terminal::printable;
+use verbs::AttachGet;
 
 pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Result<u8, Failure> {
     let kept = client.call(&get).await?;

@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::terminal::raw::{Lent, keys};
-use crate::terminal::signals::{Signalled, Signals};
-use crate::terminal::{complain, printable};
-use crate::verbs::{Log, Logged, TerminalSize, Type, Typed};
+use base::exit::Code;
+use base::failure::Failure;
+use base::terminal::raw::{Lent, keys};
+use base::terminal::signals::{Signalled, Signals};
+use base::terminal::{complain, printable};
+use verbs::{Log, Logged, TerminalSize, Type, Typed};
 
 /// The key that leaves the worker alone: Ctrl-].
 const LEAVE: u8 = 0x1d;

@@ -7,11 +7,11 @@ use kernel::BoardName;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::paths::Root;
-use crate::service::details::Details;
-use crate::verbs::{
+use base::paths::Root;
+use service::details::Details;
+use verbs::{
     BoardLine, CreateBoard, EditBoard, ListBoards, RemoveBoard, board_line, require_board as require,
     tell_board,
 };
@@ -138,7 +138,7 @@ pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName,
     if let Some(board) = said {
         return Ok(board);
     }
-    if let Some(name) = crate::environment::text("HERMES_KANBAN_BOARD") {
+    if let Some(name) = base::environment::text("HERMES_KANBAN_BOARD") {
         return name.parse().map_err(|e| Failure::usage(format!("HERMES_KANBAN_BOARD: {e}")));
     }
     Ok(std::fs::read_to_string(root.board_choice())

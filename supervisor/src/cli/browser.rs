@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use crate::browsers::CODE_LIFETIME;
-use crate::environment;
-use crate::paths::Root;
+use setup::browsers::CODE_LIFETIME;
+use base::environment;
+use base::paths::Root;
 
 /// Begin and end of the name of a page that leads to a link.
 const PAGE: (&str, &str) = ("dashboard-", ".html");

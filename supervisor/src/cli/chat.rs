@@ -2,8 +2,8 @@
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::failure::Failure;
-use crate::verbs::{CheckChat, ListChats};
+use base::failure::Failure;
+use verbs::{CheckChat, ListChats};
 
 /// List and check the chats that control the boards
 #[derive(Clone, Debug, clap::Args)]

@@ -13,11 +13,11 @@ use nix::sys::signal::Signal;
 
 use super::completion_script::VARIABLE;
 use super::{CommandLine, arguments, command};
-use crate::automation::plugins::{Plugin, Plugins};
-use crate::config::definitions::Found;
+use setup::automation::plugins::{Plugin, Plugins};
+use setup::config::definitions::Found;
 use crate::output::Output;
-use crate::terminal::{Colour, cut, printable};
-use crate::verbs::{Name, Named, Names};
+use base::terminal::{Colour, cut, printable};
+use verbs::{Name, Named, Names};
 
 /// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);

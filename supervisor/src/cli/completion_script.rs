@@ -3,7 +3,7 @@
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 
-use crate::failure::Failure;
+use base::failure::Failure;
 
 /// The variable by which the script asks.
 pub(super) const VARIABLE: &str = "SUPERVISOR_COMPLETE";

@@ -3,10 +3,10 @@
 use kernel::Status;
 
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
+use api::command::Command as _;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::verbs::Create;
+use verbs::Create;
 
 pub(super) async fn run(client: &Client, mut create: Create, output: Output) -> Result<u8, Failure> {
     if !create.quiet {

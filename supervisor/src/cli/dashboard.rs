@@ -5,13 +5,13 @@ use kernel::{BoardName, Tenant};
 use super::browser::Browser;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::api::person;
+use api::person;
 use crate::client::Client;
-use crate::environment;
-use crate::failure::Failure;
+use base::environment;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::complain;
-use crate::verbs::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
+use base::terminal::complain;
+use verbs::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
 
 /// Open the dashboard: print a one-time link for a browser
 #[derive(Clone, Debug, clap::Args)]

@@ -8,17 +8,17 @@ use kernel::{Event, EventId, EventKind, Holder, Run, WaitingCode};
 use super::settle::newest;
 use super::{outcome, pages};
 use crate::client::Client;
-use crate::config::Tuning;
-use crate::daemon::{self, Extent, TaskKey};
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::given;
+use setup::config::Tuning;
+use daemon::{self, Extent, TaskKey};
+use base::exit::Code;
+use base::failure::Failure;
+use base::given;
 use crate::mcp;
 use crate::output::{LogFormat, Output, start_log};
-use crate::owner::{OwnerLock, Ownership};
+use base::owner::{OwnerLock, Ownership};
 use crate::resources::surface;
-use crate::terminal::complain;
-use crate::verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
+use base::terminal::complain;
+use verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
 
 /// Time after which a person who waits at a terminal hears the reason.
 const LONG: Duration = Duration::from_secs(2);
@@ -137,8 +137,8 @@ async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> 
 
 async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, u8), Failure> {
     let before = newest(client).await?;
-    if crate::environment::variable("RUST_LOG").is_some() {
-        start_log(Output::new(false, crate::terminal::Colour::Never), "info", LogFormat::Text);
+    if base::environment::variable("RUST_LOG").is_some() {
+        start_log(Output::new(false, base::terminal::Colour::Never), "info", LogFormat::Text);
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
     let known =

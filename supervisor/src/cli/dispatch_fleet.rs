@@ -5,11 +5,11 @@ use std::path::Path;
 use kernel::FLEET_BATCH;
 
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
+use api::command::Command as _;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::complain;
-use crate::verbs::{DispatchFleet, FleetDispatched};
+use base::terminal::complain;
+use verbs::{DispatchFleet, FleetDispatched};
 
 /// The most entries of a directory that are looked at.
 const ENTRIES: usize = 200_000;

@@ -2,11 +2,11 @@
 
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
-use crate::doctor::{self, Examination, Troubles, Unheard};
-use crate::failure::Failure;
+use upkeep::doctor::{self, Examination, Troubles, Unheard};
+use base::failure::Failure;
 use crate::output::Output;
-use crate::owner::OwnerLock;
-use crate::verbs::{Doctor, Status};
+use base::owner::OwnerLock;
+use verbs::{Doctor, Status};
 use kernel::BoardName;
 
 pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result<u8, Failure> {

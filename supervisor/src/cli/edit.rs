@@ -2,9 +2,9 @@
 
 use super::editor;
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::verbs::{Edit, Show};
+use verbs::{Edit, Show};
 
 pub(super) async fn run(client: &Client, mut verb: Edit, output: Output) -> Result<u8, Failure> {
     if verb.is_empty() && editor::has_terminal() && !output.json() {

@@ -4,9 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::api::blocking;
-use crate::environment;
-use crate::failure::Failure;
+use api::blocking;
+use base::environment;
+use base::failure::Failure;
 
 /// Returns true if an editor can be shown.
 pub(super) fn has_terminal() -> bool {

@@ -10,13 +10,13 @@ use kernel::PluginName;
 
 use super::arguments::{Global, global};
 use super::{CommandLine, call, compat};
-use crate::automation::plugins::path_of;
-use crate::config::definitions::Found;
-use crate::exit::Code;
-use crate::failure::Failure;
+use setup::automation::plugins::path_of;
+use setup::config::definitions::Found;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::printable;
-use crate::verbs::CallPlugin;
+use base::terminal::printable;
+use verbs::CallPlugin;
 
 /// A call of a plugin's verb.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) fn meant(error: &Error, words: &[OsString]) -> Option<Extension> {
     let matches = global().try_get_matches_from(words.get(..at)?).ok()?;
     let mut global = Global::from_arg_matches(&matches).ok()?;
     global.root = global.root.of_options_first(matches.value_source("root")).ok()?;
-    let line = CommandLine { global, output: Output::new(false, crate::terminal::Colour::Never) };
+    let line = CommandLine { global, output: Output::new(false, base::terminal::Colour::Never) };
     let is_there = path_of(&line.chosen_root().ok()?, &plugin).symlink_metadata().is_ok();
     let words = words.get(at + 1..)?.iter().map(|word| word.to_str().map(str::to_owned));
     let words = words.collect::<Option<Vec<String>>>()?;
@@ -73,7 +73,7 @@ async fn carry_out(asked: Extension, output: Output) -> Result<u8, Failure> {
 
 /// Lists the verbs of a plugin.
 fn help(line: &CommandLine, name: &PluginName, output: Output) -> Result<u8, Failure> {
-    let plugins = crate::automation::plugins::Plugins::load(&line.root()?);
+    let plugins = setup::automation::plugins::Plugins::load(&line.root()?);
     let plugin = match plugins.find(name.as_str()) {
         Found::Usable(plugin) => plugin,
         Found::Disabled(defect) => {

@@ -7,11 +7,11 @@ use kernel::{EventId, Profile, TaskId, Tenant};
 
 use super::{CommandLine, outcome};
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
+use api::command::Command as _;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::reader_is_gone;
-use crate::verbs::{EventPage, Events, Show, Status, event_line, starts_later};
+use base::terminal::reader_is_gone;
+use verbs::{EventPage, Events, Show, Status, event_line, starts_later};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -73,7 +73,7 @@ pub(super) async fn watch(line: &CommandLine, watch: Watch) -> Result<u8, Failur
         ..Events::default()
     };
     if !output.json() {
-        crate::terminal::complain("Watching for events; press Ctrl-C to stop.");
+        base::terminal::complain("Watching for events; press Ctrl-C to stop.");
     }
     stream(client, events, output).await
 }
@@ -115,7 +115,7 @@ async fn stream(client: &Client, mut events: Events, output: Output) -> Result<u
 /// Prints the events of a page.
 fn tell(page: &EventPage, output: Output) -> Result<(), Failure> {
     if let Some(horizon) = &page.folded {
-        crate::terminal::complain(&starts_later(horizon));
+        base::terminal::complain(&starts_later(horizon));
     }
     for event in &page.events {
         if output.json() {

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use kernel::TaskId;
 
 use super::compat;
-use crate::failure::Failure;
+use base::failure::Failure;
 
 /// A command that waits for a title and a body.
 const CREATE: &str = "create '…' --assignee shell --body '…'";

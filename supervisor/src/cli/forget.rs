@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Profile, Status, Task, Tenant};
 
 use crate::client::Client;
-use crate::config::Config;
-use crate::failure::Failure;
-use crate::host::job::{self, Placing};
-use crate::host::kept::KeptHome;
-use crate::host::worker_user::job_user;
-use crate::roster::Roster;
-use crate::terminal::printable;
-use crate::verbs::List;
+use setup::config::Config;
+use base::failure::Failure;
+use host::job::{self, Placing};
+use host::kept::KeptHome;
+use host::worker_user::job_user;
+use setup::roster::Roster;
+use base::terminal::printable;
+use verbs::List;
 
 #[derive(Debug)]
 pub(super) struct Forgotten {

@@ -5,10 +5,10 @@ use std::io::IsTerminal as _;
 use kernel::Counted;
 
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::complain;
-use crate::verbs::Gc;
+use base::terminal::complain;
+use verbs::Gc;
 
 pub(super) async fn run(client: &Client, mut verb: Gc, output: Output) -> Result<u8, Failure> {
     let mut all = client.call(&verb).await?;

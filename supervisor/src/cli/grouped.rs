@@ -4,7 +4,7 @@ use clap::Command;
 use clap::builder::Styles;
 
 use super::arguments::GROUPS;
-use crate::terminal::{Colour, Screen};
+use base::terminal::{Colour, Screen};
 
 /// Lists the words of a command line under the headings of their groups.
 pub(super) fn helped(command: Command) -> Command {

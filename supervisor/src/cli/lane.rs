@@ -4,9 +4,9 @@ use kernel::Profile;
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::trial;
-use crate::verbs::{CheckLane, ListLanes, show_lane};
+use verbs::{CheckLane, ListLanes, show_lane};
 
 /// List, show, check and test lanes
 #[derive(Clone, Debug, clap::Args)]
@@ -63,7 +63,7 @@ Examples:
         name: Profile,
         /// End it after this long
         #[arg(long, value_name = "DURATION", default_value = "5m")]
-        timeout: crate::time::duration::WrittenDuration,
+        timeout: base::time::duration::WrittenDuration,
     },
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn run(line: &CommandLine, command: Lane) -> Result<u8, Failure
             Ok(0)
         }
         Subcommand::Check { name } => {
-            let path = crate::environment::text("PATH");
+            let path = base::environment::text("PATH");
             call(client, CheckLane { name, path }, output).await
         }
         Subcommand::Test { name, timeout } => {

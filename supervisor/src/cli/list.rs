@@ -6,13 +6,13 @@ use kernel::{Clock as _, Status, SystemClock, Task, Timestamp};
 
 use super::pages;
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
+use api::command::Command as _;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::{Cell, printable};
-use crate::time::duration::in_column;
-use crate::time::timestamp;
-use crate::verbs::{Column, Format, List, Listed, show_next, status_ink};
+use base::terminal::{Cell, printable};
+use base::time::duration::in_column;
+use base::time::timestamp;
+use verbs::{Column, Format, List, Listed, show_next, status_ink};
 
 /// The columns where only a format is chosen.
 const DEFAULT: [Column; 6] =
@@ -103,7 +103,7 @@ fn cell(column: Column, task: &Task, now: Timestamp) -> Cell {
         }
         Column::Policy => Cell::or_dash(task.policy.as_ref()),
         Column::Why => {
-            Cell::or_dash(task.why.as_ref().map(|why| printable(&crate::diagnosis::why::line(why))))
+            Cell::or_dash(task.why.as_ref().map(|why| printable(&upkeep::diagnosis::why::line(why))))
         }
         Column::Title => Cell::from(task.title.clone()),
     }

@@ -10,12 +10,12 @@ use super::CommandLine;
 use super::forget::{Forgotten, forget};
 use super::restore::refuse_worker;
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::login::{LoggedIn, Login as Order};
 use crate::output::Output;
-use crate::terminal::printable;
-use crate::verbs::{NewLogin, On, Release};
+use base::terminal::printable;
+use verbs::{NewLogin, On, Release};
 
 /// Log in the program of a profile or a lane
 #[derive(Clone, Debug, clap::Args)]

@@ -10,13 +10,13 @@ use super::served::Served;
 use super::waits::Waits;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::lanes::Format;
+use base::exit::Code;
+use base::failure::Failure;
+use setup::lanes::Format;
 use crate::output::Output;
-use crate::terminal::{Ink, complain, printable_output};
-use crate::time::since::Since;
-use crate::verbs::{Log, Logged, Runs, Show, own_task_if_none};
+use base::terminal::{Ink, complain, printable_output};
+use base::time::since::Since;
+use verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{CommandLine, command, completion_script};
-use crate::failure::Failure;
+use base::failure::Failure;
 
 /// Text of the main page about all commands.
 const COMMON: &str = r"

@@ -6,13 +6,13 @@ use std::io::{IsTerminal as _, Write as _};
 use kernel::{Counted, HoldScope, Status, Task, TaskId};
 
 use super::pages;
-use crate::api::blocking;
+use api::blocking;
 use crate::client::Client;
-use crate::command::Command;
-use crate::failure::Failure;
+use api::command::Command;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::complain;
-use crate::verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
+use base::terminal::complain;
+use verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 
 /// Limit on the tasks of a request: it is one transaction, and others wait for its end.
 const PART: usize = 500;

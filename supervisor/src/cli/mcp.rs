@@ -1,10 +1,10 @@
 //! `mcp` at the command line: serves the board as tools over standard input and output.
 
 use super::CommandLine;
-use crate::environment;
-use crate::failure::Failure;
-use crate::invocation::WorkerSelf;
-use crate::lanes::{Form, Launch, ToolServers};
+use base::environment;
+use base::failure::Failure;
+use base::invocation::WorkerSelf;
+use setup::lanes::{Form, Launch, ToolServers};
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
 

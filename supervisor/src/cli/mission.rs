@@ -3,9 +3,9 @@
 use kernel::{TaskId, Tenant};
 
 use super::{CommandLine, call};
-use crate::command::Command as _;
-use crate::failure::Failure;
-use crate::verbs::{
+use api::command::Command as _;
+use base::failure::Failure;
+use verbs::{
     CancelMission, CreateMission, ListMissions, PauseMission, PlanMission, ResumeMission, ReviewMission,
     ShowMission,
 };

@@ -72,16 +72,16 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::client::Client;
-use crate::command::Command;
+use api::command::Command;
 use crate::demo::{self, Demo};
-use crate::environment;
-use crate::failure::Failure;
-use crate::given;
-use crate::host::own_directory;
-use crate::invocation::WorkerSelf;
+use base::environment;
+use base::failure::Failure;
+use base::given;
+use host::own_directory;
+use base::invocation::WorkerSelf;
 use crate::output::Output;
-use crate::paths::Root;
-use crate::terminal::Colour;
+use base::paths::Root;
+use base::terminal::Colour;
 use crate::top::{self, Top};
 
 /// Parses the command line and runs it.
@@ -92,7 +92,7 @@ pub(crate) fn main() -> ExitCode {
     let words = compat::translated(std::env::args_os());
     if let Some(text) = topics::asked(&words) {
         // Help that nobody reads to the end is no failure.
-        drop(crate::terminal::print(&text));
+        drop(base::terminal::print(&text));
         return ExitCode::SUCCESS;
     }
     let verb = compat::first_verb(&words);
@@ -314,7 +314,7 @@ mod tests {
     fn a_verb_has_one_name() {
         let command = command();
         let words: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        let entries = crate::verbs::entries();
+        let entries = verbs::entries();
         let of_the_api_alone = [
             "log",
             "resolve",

@@ -4,8 +4,8 @@ use kernel::TaskId;
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::failure::Failure;
-use crate::verbs::{NotifyDrop, NotifyList, NotifyOutbox, NotifyRetry, NotifyTest, WhichLetters};
+use base::failure::Failure;
+use verbs::{NotifyDrop, NotifyList, NotifyOutbox, NotifyRetry, NotifyTest, WhichLetters};
 
 /// Test channels, and manage messages that were not delivered
 #[derive(Clone, Debug, clap::Args)]

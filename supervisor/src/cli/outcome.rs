@@ -2,8 +2,8 @@
 
 use kernel::{BlockKind, Outcome, Run, Status};
 
-use crate::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
-use crate::verbs::Shown;
+use base::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
+use verbs::Shown;
 
 /// Returns the exit code of a command that has followed a run to its end: the code of its task, as `wait` has it, where the run is the
 /// last one and the task does not go on by itself; else the code of the run.

@@ -1,9 +1,9 @@
 //! Lists at the command line: pages are put together, up to as many rows as are asked for.
 
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::verbs::{Listed, Pages};
+use verbs::{Listed, Pages};
 
 /// Calls a verb with pages and prints as many rows as it asks for. A person sees that there is more; a script gets an
 /// array unless it asks for a page.

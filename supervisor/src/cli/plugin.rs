@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use crate::api::blocking;
-use crate::automation::plugins::{Language, Plugin, create, path_of};
+use api::blocking;
+use setup::automation::plugins::{Language, Plugin, create, path_of};
 use crate::client::Client;
-use crate::config::settings;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::given;
+use setup::config::settings;
+use base::exit::Code;
+use base::failure::Failure;
+use base::given;
 use crate::output::Output;
-use crate::plugins::{Staged, uninstall};
-use crate::terminal::printable;
-use crate::verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
+use delivery::plugins::{Staged, uninstall};
+use base::terminal::printable;
+use verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
 
 /// List, create, check, install, resume and uninstall plugins
 #[derive(Clone, Debug, clap::Args)]

@@ -9,15 +9,15 @@ use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::client::Client;
-use crate::config::Config;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::host::kept::KeptHome;
+use setup::config::Config;
+use base::exit::Code;
+use base::failure::Failure;
+use host::kept::KeptHome;
 use crate::output::Output;
-use crate::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
-use crate::terminal::printable;
-use crate::time::duration::WrittenDuration;
-use crate::verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
+use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
+use base::terminal::printable;
+use base::time::duration::WrittenDuration;
+use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
 
 /// List, show, create, edit, export, install and remove profiles
 #[derive(Clone, Debug, clap::Args)]

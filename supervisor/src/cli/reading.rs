@@ -1,8 +1,8 @@
 //! The stream of an agent, as a person reads it.
 
-use crate::lanes::{Format, shown};
+use setup::lanes::{Format, shown};
 use crate::output::Output;
-use crate::terminal::printable_output;
+use base::terminal::printable_output;
 
 /// A line that is longer is shown in pieces.
 const LINE_BYTES: usize = 4 * 1024 * 1024;

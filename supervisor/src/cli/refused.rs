@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 use super::{compat, foreign, topics};
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::{Colour, print};
+use base::terminal::{Colour, print};
 
 /// End of the parser's messages; the hint names the right command instead.
 const POINTER: &str = "For more information, try '--help'.";
@@ -205,7 +205,7 @@ fn meant<'a>(command: &'a mut clap::Command, words: &[OsString]) -> &'a mut clap
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Code;
+    use base::exit::Code;
 
     #[test]
     fn the_hint_names_the_verb_that_was_meant() {

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::CommandLine;
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failpoint;
-use crate::failure::Failure;
-use crate::owner::{OwnerLock, Role};
-use crate::paths::{Root, make_dir};
-use crate::service::details::Details;
-use crate::terminal::{complain, printable};
-use crate::transfer::attached;
+use base::exit::Code;
+use base::failpoint;
+use base::failure::Failure;
+use base::owner::{OwnerLock, Role};
+use base::paths::{Root, make_dir};
+use service::details::Details;
+use base::terminal::{complain, printable};
+use upkeep::transfer::attached;
 
 /// Replace the board with a backup
 #[derive(Clone, Debug, clap::Args)]

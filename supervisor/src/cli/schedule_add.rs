@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use kernel::{CommitMode, Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
 
 use super::call;
-use crate::automation::schedules::{ScheduleText, TaskText, TimesText};
+use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::time::duration::WrittenDuration;
-use crate::verbs::{SaveSchedule, localized_workspace, read_text};
+use base::time::duration::WrittenDuration;
+use verbs::{SaveSchedule, localized_workspace, read_text};
 
 /// The arguments of `add` that say when it ticks, and what becomes of its ticks.
 const OF_A_SCHEDULE: [&str; 13] = [

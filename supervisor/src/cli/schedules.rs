@@ -8,14 +8,14 @@ use serde::Serialize;
 use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call, schedule_add};
-use crate::automation::schedules::{ENDINGS, Planned, ScheduleText, imported, installed, path_of, text_of};
+use setup::automation::schedules::{ENDINGS, Planned, ScheduleText, imported, installed, path_of, text_of};
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::printable;
-use crate::time::timestamp;
-use crate::verbs::{
+use base::terminal::printable;
+use base::time::timestamp;
+use verbs::{
     ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, read_text, show_schedule,
 };
 

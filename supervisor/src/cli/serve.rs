@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use super::CommandLine;
-use crate::a2a;
-use crate::chat;
-use crate::config::Tuning;
-use crate::daemon::{self, Extent};
-use crate::dashboard;
-use crate::failure::Failure;
+use bridges::a2a;
+use bridges::chat;
+use setup::config::Tuning;
+use daemon::{self, Extent};
+use bridges::dashboard;
+use base::failure::Failure;
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
 use crate::resources::surface;
-use crate::terminal::complain;
+use base::terminal::complain;
 
 /// Run the daemon in the foreground
 #[derive(Clone, Debug, clap::Args)]

@@ -1,9 +1,9 @@
 //! Watches the daemon of a board that a command follows: when it goes, the command reports that, and goes on.
 
 use crate::client::Client;
-use crate::given;
-use crate::owner::OwnerLock;
-use crate::terminal::complain;
+use base::given;
+use base::owner::OwnerLock;
+use base::terminal::complain;
 
 /// True if there was a daemon at the last look.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use super::outcome;
 use super::served::Served;
 use super::waits::Waits;
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::verbs::{Events, Show, Shown};
+use base::failure::Failure;
+use verbs::{Events, Show, Shown};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;

@@ -4,13 +4,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::client::Client;
-use crate::daemon::StopMode;
-use crate::exit::Code;
-use crate::failure::Failure;
+use daemon::StopMode;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::owner::OwnerLock;
-use crate::terminal::complain;
-use crate::verbs::{Status, Stop};
+use base::owner::OwnerLock;
+use base::terminal::complain;
+use verbs::{Status, Stop};
 
 pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u8, Failure> {
     let stopping = client.call(&stop).await?;

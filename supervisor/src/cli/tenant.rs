@@ -12,14 +12,14 @@ use super::tenant_ground::{self, Ground};
 use super::tenant_settings::Settings;
 use super::{CommandLine, call, pages};
 use crate::client::Client;
-use crate::config::Config;
-use crate::config::tenants::TenantConfig;
-use crate::exit::Code;
-use crate::failure::Failure;
+use setup::config::Config;
+use setup::config::tenants::TenantConfig;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::roster::Roster;
-use crate::terminal::printable;
-use crate::verbs::{
+use setup::roster::Roster;
+use base::terminal::printable;
+use verbs::{
     Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
 };
 

@@ -7,12 +7,12 @@ use kernel::Tenant;
 use toml::{Table, Value};
 
 use super::tenant_settings::Settings;
-use crate::config::settings;
-use crate::config::tenants::TenantConfig;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::paths::Root;
-use crate::paths::definition_file::{self, TextForm};
+use setup::config::settings;
+use setup::config::tenants::TenantConfig;
+use base::exit::Code;
+use base::failure::Failure;
+use base::paths::Root;
+use base::paths::definition_file::{self, TextForm};
 
 /// The file of a tenant.
 pub(super) fn path_of(root: &Root, name: &Tenant) -> PathBuf {
@@ -180,7 +180,7 @@ fn number(name: &str, value: &str) -> Result<Value, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::RootChoice;
+    use base::paths::RootChoice;
 
     fn root() -> Root {
         RootChoice { root: Some("/srv/x".into()), ..RootChoice::default() }.resolve(|_| None).unwrap()

@@ -7,12 +7,12 @@ use std::process::Command;
 
 use kernel::Tenant;
 
-use crate::config::tenants::{TenantConfig, Tenants, UserName};
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::host::account::{Login, is_group, login};
-use crate::host::worker_user::Standing;
-use crate::paths::Root;
+use setup::config::tenants::{TenantConfig, Tenants, UserName};
+use base::exit::Code;
+use base::failure::Failure;
+use host::account::{Login, is_group, login};
+use host::worker_user::Standing;
+use base::paths::Root;
 
 /// The directory of a tenant, and whose it has to be.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,13 @@ use std::io::{BufWriter, Write as _};
 use super::call;
 use super::restore::refuse_worker;
 use crate::client::Client;
-use crate::command::Command as _;
-use crate::failure::Failure;
+use api::command::Command as _;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::complain;
-use crate::transfer;
-use crate::transfer::attached;
-use crate::verbs::{Export, Import};
+use base::terminal::complain;
+use upkeep::transfer;
+use upkeep::transfer::attached;
+use verbs::{Export, Import};
 
 /// Writes by itself: it reads the board alone, and beside any daemon.
 pub(super) async fn export(client: &Client, verb: Export, output: Output) -> Result<u8, Failure> {

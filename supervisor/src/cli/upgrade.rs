@@ -9,11 +9,11 @@ use tokio::process::{Child, Command};
 
 use super::CommandLine;
 use super::restore::refuse_worker;
-use crate::doctor::Verdict;
-use crate::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::terminal::{Ink, Screen, cut, printable};
+use upkeep::doctor::Verdict;
+use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
+use base::exit::Code;
+use base::failure::Failure;
+use base::terminal::{Ink, Screen, cut, printable};
 
 /// Time that another program has to answer. A release reads a few small files for each run.
 const WITHIN: Duration = Duration::from_mins(1);

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::CommandLine;
 use super::settle::Settling;
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
+use base::exit::Code;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::{cut, printable};
-use crate::time::duration::WrittenDuration;
-use crate::verbs::Shown;
+use base::terminal::{cut, printable};
+use base::time::duration::WrittenDuration;
+use verbs::Shown;
 
 /// Wait for tasks, and exit with their outcome
 #[derive(Clone, Debug, clap::Args)]
@@ -130,7 +130,7 @@ impl Told<'_> {
 /// Returns the outcome of an ended task for the line behind its status: its result, or the reason why it does not go on.
 pub(super) fn ending(shown: &Shown) -> String {
     const WIDTH: usize = 200;
-    let why = shown.why.as_ref().map(crate::diagnosis::why::line);
+    let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);
     let said = why.or_else(|| shown.latest_summary.clone());
     let said = said.and_then(|text| text.lines().next().map(printable)).unwrap_or_default();
     if said.is_empty() { said } else { format!(": {}", cut(&said, WIDTH)) }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, Waiting, WaitingCode};
 
 use crate::client::Client;
-use crate::given;
-use crate::terminal::{complain, printable};
-use crate::verbs::Shown;
+use base::given;
+use base::terminal::{complain, printable};
+use verbs::Shown;
 
 /// More tasks are not spoken of: `list --why` has them all.
 const MOST: usize = 20;
@@ -51,7 +51,7 @@ impl Waits {
 }
 
 fn sentence(task: &TaskId, status: kernel::Status, why: &Waiting) -> String {
-    format!("{task} is {status}: {}", crate::diagnosis::why::line(why))
+    format!("{task} is {status}: {}", upkeep::diagnosis::why::line(why))
 }
 
 #[cfg(test)]

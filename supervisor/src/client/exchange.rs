@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use hyper::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 
-use crate::invocation::Address;
+use base::invocation::Address;
 
 /// Time limit of a connection made to look for a listener.
 const CONNECTED: Duration = Duration::from_secs(2);

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use kernel::{BoardName, EventId, Profile, Task, TaskId};
 
-use crate::api::Verb;
+use api::Verb;
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::paths::Root;
-use crate::verbs::{Create, Events, List, Show};
+use base::failure::Failure;
+use base::paths::Root;
+use verbs::{Create, Events, List, Show};
 
 /// Time limit of one step on a slow machine.
 const TIMEOUT: Duration = Duration::from_mins(1);

@@ -13,11 +13,11 @@ use super::processes::{self, Seen};
 use super::progress::Progress;
 use super::report::{Denial, Report, Story, Verdict};
 use super::tenants::{COUNT, Role, TenantPlace, quoted};
-use crate::api::Verb;
-use crate::failure::Failure;
-use crate::paths::Root;
-use crate::time::duration::WrittenDuration;
-use crate::verbs::{Create, List, Show, Unblock};
+use api::Verb;
+use base::failure::Failure;
+use base::paths::Root;
+use base::time::duration::WrittenDuration;
+use verbs::{Create, List, Show, Unblock};
 
 const STORY: Story = Story::Fleet;
 
@@ -60,7 +60,7 @@ pub(super) async fn play(
 ) -> Result<Fleet, Failure> {
     progress.now("fleet: the tenants move in");
     let tenants = root.dir().with_file_name("tenants");
-    crate::paths::make_dir(&tenants, 0o711)?;
+    base::paths::make_dir(&tenants, 0o711)?;
     let mut places = Vec::new();
     for number in 1..=COUNT {
         places.push(TenantPlace::make(&tenants, number, owners)?);

@@ -32,12 +32,12 @@ use self::progress::Progress;
 use self::report::{Check, Further, Report, Story, Verdict};
 use self::repository::Source;
 use self::server::Server;
-use crate::api::blocking;
-use crate::failure::Failure;
-use crate::host::cgroup;
-use crate::host::examine::examine_host;
+use api::blocking;
+use base::failure::Failure;
+use host::cgroup;
+use host::examine::examine_host;
 use crate::output::Output;
-use crate::paths::{Root, RootChoice};
+use base::paths::{Root, RootChoice};
 
 /// Demonstrate the supervisor on a real repository with real processes
 #[derive(Clone, Debug, clap::Args)]
@@ -77,7 +77,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
     // The clone and the tenants' directories lie beside the root, because a place in the root cannot be a workspace.
     let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;
-    crate::paths::make_dir(root.dir(), 0o711)?;
+    base::paths::make_dir(root.dir(), 0o711)?;
     let mut report = Report { base: dir.clone(), ..Report::default() };
     let owners = Owners::of_this_process();
     report.users = users(owners);
@@ -139,7 +139,7 @@ async fn refuse_weak_host() -> Result<(), Failure> {
     held.map_err(|why| {
         Failure::failed(format!(
             "this host cannot enforce the policy `{POLICY}`, under which the demo's workers run: {}",
-            crate::failure::with_causes(&why)
+            base::failure::with_causes(&why)
         ))
         .hint("supervisor doctor says what this host lacks, and `supervisor help docs/policies.md` what each policy needs")
     })

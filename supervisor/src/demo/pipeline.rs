@@ -7,9 +7,9 @@ use super::place::Owners;
 use super::progress::Progress;
 use super::report::{Clone, Report, Story, Verdict};
 use super::repository;
-use crate::api::Verb;
-use crate::failure::Failure;
-use crate::verbs::{Create, Show};
+use api::Verb;
+use base::failure::Failure;
+use verbs::{Create, Show};
 
 const STORY: Story = Story::Pipeline;
 

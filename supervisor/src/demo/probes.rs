@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::terminal::{complain, print};
+use base::terminal::{complain, print};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -161,7 +161,7 @@ fn commit(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     let named = |name: &str| std::env::var(name).map_err(|e| format!("commit: {name}: {e}"));
     let author = workspace::Author { name: named("GIT_AUTHOR_NAME")?, email: named("GIT_AUTHOR_EMAIL")? };
     let id = workspace::repository::commit_file(&tree, &file, &message, &author)
-        .map_err(|e| crate::failure::with_causes(&e))?;
+        .map_err(|e| base::failure::with_causes(&e))?;
     print(&format!("{id}\n")).map_err(|e| e.to_string())
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use procfs::process::Process;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::host::proc_file::{self, read_bounded};
+use host::proc_file::{self, read_bounded};
 
 /// A process, distinguished from later ones with the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::Output;
-use crate::terminal::complain;
+use base::terminal::complain;
 
 /// Progress of one demo, on standard error.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use workspace::{Author, Job, Outcome};
 
 use super::place::{self, Owners};
 use super::report::{Clone, Report, Story, Verdict};
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::host::job::{self, Cause, JobFailure};
+use base::exit::Code;
+use base::failure::Failure;
+use host::job::{self, Cause, JobFailure};
 
 #[derive(Clone, Debug)]
 pub(super) enum Source {

@@ -11,9 +11,9 @@ use tokio::process::{Child, Command};
 
 use super::place::Owners;
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::paths::Root;
-use crate::verbs::Stop;
+use base::failure::Failure;
+use base::paths::Root;
+use verbs::Stop;
 
 /// Time limit for a start or a stop.
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 //! Display of a report: a table for each part, then a summary and suggested commands.
 
 use super::report::{Check, Further, Report, Story};
-use crate::terminal::{Cell, Ink, Screen};
+use base::terminal::{Cell, Ink, Screen};
 use kernel::Counted;
 
 impl Story {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kernel::Tenant;
 
 use super::place::{self, Owners};
-use crate::failure::Failure;
+use base::failure::Failure;
 
 pub(super) const COUNT: u32 = 50;
 
@@ -51,7 +51,7 @@ impl TenantPlace {
         let name = text.parse().map_err(|e| Failure::failed(format!("{text}: {e}")))?;
         let dir = tenants.join(text);
         let fail = |e: std::io::Error| Failure::file("make the tenant's directory", &dir, &e);
-        crate::paths::make_dir(&dir, 0o700)?;
+        base::paths::make_dir(&dir, 0o700)?;
         std::fs::write(dir.join("ledger.csv"), ledger(number)).map_err(fail)?;
         let pipe = dir.join("go");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)

@@ -9,8 +9,8 @@ use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode, header};
 
 use super::verdict::Verdict;
-use crate::exit::Code;
-use crate::failure::{Failure, with_causes};
+use base::exit::Code;
+use base::failure::{Failure, with_causes};
 
 /// Size limit of a response, in bytes.
 const ANSWER_BYTES: usize = 64 << 20;

@@ -15,10 +15,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::order::Order;
-use crate::environment;
-use crate::exit::Code;
-use crate::failure::{Failure, with_causes};
-use crate::proxy::{DENIED, trusted};
+use base::environment;
+use base::exit::Code;
+use base::failure::{Failure, with_causes};
+use net::proxy::{DENIED, trusted};
 
 /// Time limit of connecting. The response has the time of the run.
 const CONNECTED: Duration = Duration::from_secs(30);

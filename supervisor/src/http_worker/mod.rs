@@ -18,11 +18,11 @@ use std::time::Duration;
 use self::answer::Answer;
 use self::order::Order;
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::lanes::Service;
-use crate::terminal::complain;
-use crate::verbs;
+use base::exit::Code;
+use base::failure::Failure;
+use setup::lanes::Service;
+use base::terminal::complain;
+use verbs;
 
 pub(crate) use self::a2a::main as a2a_main;
 

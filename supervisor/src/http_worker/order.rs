@@ -7,9 +7,9 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri, header};
 use serde::Serialize;
 
-use crate::environment;
-use crate::failure::Failure;
-use crate::lanes::{BY_BROKER, Service};
+use base::environment;
+use base::failure::Failure;
+use setup::lanes::{BY_BROKER, Service};
 
 /// Version of the request's format.
 const VERSION: u32 = 1;

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::command::Command;
-use crate::failure::Failure;
-use crate::verbs::{Approve, Block, Complete, RequestChanges, RequestReview};
+use api::command::Command;
+use base::failure::Failure;
+use verbs::{Approve, Block, Complete, RequestChanges, RequestReview};
 
 /// A verdict, as `{"complete": {"summary": "…"}}`.
 #[derive(Debug, Deserialize)]

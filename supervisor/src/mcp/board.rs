@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kernel::TaskId;
 
-use crate::api::Ask;
+use api::Ask;
 use crate::client::Client;
-use crate::command::{Command, Side};
-use crate::failure::Failure;
-use crate::verbs::{Offered, Tools};
+use api::command::{Command, Side};
+use base::failure::Failure;
+use verbs::{Offered, Tools};
 
 #[derive(Debug)]
 pub(super) enum Board {

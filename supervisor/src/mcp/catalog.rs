@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::board::Board;
 use super::outcome;
-use crate::api::Effect;
-use crate::command::Command;
-use crate::failure::Failure;
-use crate::table::table;
-use crate::verbs::{self, CallPluginTool, OfPlugin};
+use api::Effect;
+use api::command::Command;
+use base::failure::Failure;
+use base::table::table;
+use verbs::{self, CallPluginTool, OfPlugin};
 
 /// Prefix of a tool's name, as in Hermes Kanban.
 const PREFIX: &str = "kanban_";
@@ -143,8 +143,8 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::api::Scope;
-    use crate::verbs::entries;
+    use api::Scope;
+    use verbs::entries;
 
     /// Returns the names of the tools of a scope.
     fn of_a(scope: Scope) -> String {

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::board::Board;
 use super::server::Server;
-use crate::api::{Answered, Ask, Messages, Surface, Whole, mount_exchange};
+use api::{Answered, Ask, Messages, Surface, Whole, mount_exchange};
 
 /// Adds the path of the tools.
 pub(crate) fn mount(surface: Surface) -> Surface {

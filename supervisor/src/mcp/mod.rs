@@ -5,7 +5,7 @@
 //! agent ── HTTP ───────────────────────────────── POST /mcp ── Ask ───┴─▶ verb
 //! ```
 //!
-//! A tool is a verb that has a [`TOOL`](crate::api::Verb::TOOL): its arguments are the request, its result is the
+//! A tool is a verb that has a [`TOOL`](api::Verb::TOOL): its arguments are the request, its result is the
 //! reply, and all checks are the verb's. This room decides only on the form. No other room uses the crate `rmcp`.
 
 mod board;

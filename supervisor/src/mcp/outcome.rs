@@ -3,10 +3,10 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use crate::api::{Audience, Effect};
-use crate::command::Command;
-use crate::failure::{Failure, Problem};
-use crate::verbs::entries;
+use api::{Audience, Effect};
+use api::command::Command;
+use base::failure::{Failure, Problem};
+use verbs::entries;
 
 /// Commands without a verb of the same name, which workers may not call.
 const GROUPS: [&str; 10] =
@@ -67,8 +67,8 @@ fn refused(failure: &Failure, effect: Effect) -> CallToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Code;
-    use crate::verbs::{Complete, Show};
+    use base::exit::Code;
+    use verbs::{Complete, Show};
 
     fn text(result: &CallToolResult) -> String {
         serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned()

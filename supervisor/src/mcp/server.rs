@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::board::Board;
 use super::catalog::{self, Listed};
 use super::script::{self, Scripts};
-use crate::failure::Failure;
+use base::failure::Failure;
 
 /// Limit on the tool calls of one server in progress; others wait. A run may have 16 requests in progress by default,
 /// and its worker makes some without this server.

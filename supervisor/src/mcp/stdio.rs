@@ -17,7 +17,7 @@ use super::board::Board;
 use super::script::Scripts;
 use super::server::Server;
 use crate::client::Client;
-use crate::failure::{Failure, with_causes};
+use base::failure::{Failure, with_causes};
 
 /// Size limit of a message, in bytes. A longer one is skipped, and logged. Requests have tighter limits with an error
 /// reply.

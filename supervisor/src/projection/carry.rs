@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::facts::now;
-use crate::api::Verb;
+use api::Verb;
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::terminal::complain;
-use crate::verbs::{Block, Comment, Complete, Create, Heartbeat, Link};
+use base::failure::Failure;
+use base::terminal::complain;
+use verbs::{Block, Comment, Complete, Create, Heartbeat, Link};
 
 /// Limit on the refusals listed at the end.
 const KEPT: usize = 20;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use kernel::ProjectedUse;
 
-use crate::environment;
-use crate::lanes::usage_line;
+use base::environment;
+use setup::lanes::usage_line;
 
 /// Directory in the run's home that outlives the run: `state` of the lane `hermes`.
 const KEPT: &str = ".hermes-sessions";

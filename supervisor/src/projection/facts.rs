@@ -3,9 +3,9 @@
 use kernel::{Outcome, Projected, ProjectedComment, ProjectedTask, TaskId};
 
 use crate::client::Client;
-use crate::environment;
-use crate::failure::Failure;
-use crate::verbs::{Show, Shown};
+use base::environment;
+use base::failure::Failure;
+use verbs::{Show, Shown};
 
 /// Reads the facts from the board.
 pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {

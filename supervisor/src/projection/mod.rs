@@ -30,9 +30,9 @@ use tokio::time::MissedTickBehavior;
 use self::carry::{Carrier, Stage};
 use self::conversations::Conversations;
 use crate::client::Client;
-use crate::environment;
-use crate::failure::Failure;
-use crate::terminal::{complain, print};
+use base::environment;
+use base::failure::Failure;
+use base::terminal::{complain, print};
 
 /// Interval between two looks. Another process's database sends no notifications, and a look reads only a few pages.
 const LOOK: Duration = Duration::from_millis(500);

@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PREFIXES;
-use crate::api::{Ask, Call, Routes, flag, written};
-use crate::diagnosis::why;
-use crate::failure::Failure;
-use crate::verbs;
+use api::{Ask, Call, Routes, flag, written};
+use upkeep::diagnosis::why;
+use base::failure::Failure;
+use verbs;
 
 /// Limit on the tenants and the assignees offered as filters on the first page, each.
 const NAMES: u32 = 1000;

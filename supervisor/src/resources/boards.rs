@@ -11,11 +11,11 @@ use axum::routing::{get, patch};
 use kernel::{BoardName, Tenant};
 use tokio_util::io::ReaderStream;
 
-use crate::api::{Ask, Given, Id, Routes, Streamed, blocking, written};
-use crate::failure::Failure;
-use crate::service::details::Details;
-use crate::transfer;
-use crate::verbs;
+use api::{Ask, Given, Id, Routes, Streamed, blocking, written};
+use base::failure::Failure;
+use service::details::Details;
+use upkeep::transfer;
+use verbs;
 
 /// Size of a read of an export, in bytes.
 const READ: usize = 64 << 10;

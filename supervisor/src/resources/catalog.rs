@@ -3,9 +3,9 @@
 use schemars::{JsonSchema, Schema, schema_for};
 
 use super::{board, boards, config, live, paths, stream};
-use crate::api::Verb;
-use crate::service::details::Details;
-use crate::verbs as v;
+use api::Verb;
+use service::details::Details;
+use verbs as v;
 
 type Make = fn() -> Schema;
 

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::PREFIXES;
-use crate::api::{Ask, Routes, written};
-use crate::failure::Failure;
-use crate::verbs;
+use api::{Ask, Routes, written};
+use base::failure::Failure;
+use verbs;
 
 pub(super) fn mount(router: Routes) -> Routes {
     PREFIXES.into_iter().fold(router, |router, prefix| router.route(&format!("{prefix}/config"), get(config)))

@@ -6,10 +6,10 @@ use kernel::{Event, EventFilter, EventId, Horizon, Tenant};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::{Ask, Call, OpenStream, Verb as _};
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::verbs;
+use api::{Ask, Call, OpenStream, Verb as _};
+use base::exit::Code;
+use base::failure::Failure;
+use verbs;
 
 /// Longest silence before a sign of life, which keeps proxies from closing the connection.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);

@@ -12,11 +12,11 @@ use kernel::limits::ATTACHMENT;
 use kernel::{Attachment, AttachmentId, BlobError, Draft, Sealed, TaskId};
 use tokio_util::io::ReaderStream;
 
-use crate::api::{Ask, Call, Id, Pass, Routes, Streamed, blocking, written};
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::service::BoardHandle;
-use crate::verbs;
+use api::{Ask, Call, Id, Pass, Routes, Streamed, blocking, written};
+use base::exit::Code;
+use base::failure::Failure;
+use service::BoardHandle;
+use verbs;
 
 /// Size of a write of an upload, in bytes. Further data waits in the socket.
 const PIECE: usize = 256 << 10;

@@ -7,9 +7,9 @@ use kernel::{BoardName, Profile, Purpose, RunId, TaskId, Tenant, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Ask, Routes, written};
-use crate::failure::Failure;
-use crate::verbs::{self, WorkerHealth, WorkerLine};
+use api::{Ask, Routes, written};
+use base::failure::Failure;
+use verbs::{self, WorkerHealth, WorkerLine};
 
 pub(super) fn mount(router: Routes) -> Routes {
     router.route("/api/v1/runs/live", get(live))

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::PREFIXES;
 use super::catalog::{Body, RESOURCES, Reply, Resource};
-use crate::api::{Ask, Audience, Effect, Entry, Messages, Routes, blocking, written};
-use crate::failure::Failure;
+use api::{Ask, Audience, Effect, Entry, Messages, Routes, blocking, written};
+use base::failure::Failure;
 
 /// Prefixes of references to schemas: in the document, and in a schema of its own.
 const HERE: &str = "#/components/schemas/";

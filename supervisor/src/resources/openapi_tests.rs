@@ -5,7 +5,7 @@ use std::path::Path;
 use regex::Regex;
 
 use super::*;
-use crate::verbs;
+use verbs;
 
 fn whole() -> Value {
     document(&verbs::entries(), &[])

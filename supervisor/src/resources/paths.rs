@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use schemars::{JsonSchema, Schema};
 
 use super::{PREFIXES, socket};
-use crate::api::{Ask, Audience, Effect, Given, Id, Routes, Switch, written};
-use crate::failure::Failure;
-use crate::verbs;
+use api::{Ask, Audience, Effect, Given, Id, Routes, Switch, written};
+use base::failure::Failure;
+use verbs;
 
 pub(super) fn mount(router: Routes) -> Routes {
     PREFIXES

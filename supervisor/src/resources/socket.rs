@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::feed::{self, ALIVE, Feed, Opened, STALL};
-use crate::api::{Ask, Socket, Switch, Switching};
-use crate::failure::Failure;
-use crate::verbs::EventPage;
+use api::{Ask, Socket, Switch, Switching};
+use base::failure::Failure;
+use verbs::EventPage;
 
 /// Limit on the messages of a client, which has nothing to say: enough for an hour of pongs and pings.
 const TALK: u32 = 1000;

@@ -23,8 +23,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::feed::{self, ALIVE, Feed, Opened, Piece, STALL};
-use crate::api::{Ask, Routes, Streamed};
-use crate::failure::Failure;
+use api::{Ask, Routes, Streamed};
+use base::failure::Failure;
 
 /// Number of pieces buffered for a slow client. The next one is read from the board when there is space.
 const BEHIND: usize = 1;

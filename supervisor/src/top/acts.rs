@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 
 use super::message::{Act, Message, Piece};
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::verbs::{Answer, Approve, Cancel, Deny, Edit, Log, RequestChanges, Retry, Show};
+use base::failure::Failure;
+use verbs::{Answer, Approve, Cancel, Deny, Edit, Log, RequestChanges, Retry, Show};
 
 /// Number of log lines read at first.
 const LINES: u32 = 1000;
@@ -73,7 +73,7 @@ pub(super) async fn find(client: &Client, task: TaskId) -> Message {
     let facts = shown.map_or_else(
         |failure| vec![in_words(&failure)],
         |shown| {
-            let why = shown.why.as_ref().map(crate::diagnosis::why::line);
+            let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);
             let summary = shown.latest_summary.map(|summary| format!("Summary: {summary}"));
             let asked = shown.task.question.iter().flat_map(|question| &question.results);
             let before = asked.filter_map(|finding| Some(format!("Before: {}", finding.summary.as_ref()?)));

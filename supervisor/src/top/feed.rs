@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::message::{Message, Query};
 use super::picture::{DaemonFacts, Group, Picture, Row, Section, Total};
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::verbs::{Events, List, Status, StatusReport, WorkerLine};
+use base::failure::Failure;
+use verbs::{Events, List, Status, StatusReport, WorkerLine};
 
 /// Least interval between two reads, however much happens.
 const LEAST: Duration = Duration::from_millis(300);

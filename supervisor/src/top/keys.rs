@@ -6,7 +6,7 @@ use super::message::{Act, Order};
 use super::model::{Answering, Approved, Approving, Mode, Model, Notice, Prompt, Purpose, Target};
 use super::peek::Peek;
 use super::picture::Kind;
-use crate::terminal::full_screen::Key;
+use base::terminal::full_screen::Key;
 
 /// Number of rows of a page key.
 const PAGE: usize = 15;

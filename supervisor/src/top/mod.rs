@@ -32,10 +32,10 @@ use self::message::{Message, Order, Query};
 use self::model::Model;
 use self::view::Look;
 use crate::client::Client;
-use crate::failure::Failure;
+use base::failure::Failure;
 use crate::output::Output;
-use crate::terminal::full_screen::{self, FullScreen, Input};
-use crate::terminal::signals::{Signalled, Signals};
+use base::terminal::full_screen::{self, FullScreen, Input};
+use base::terminal::signals::{Signalled, Signals};
 
 /// Capacity of the message queue. A person types slower, and other senders wait.
 const MESSAGES: usize = 64;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use kernel::{RunId, TaskId};
 
 use super::message::Piece;
-use crate::terminal::{Ink, without_styles};
+use base::terminal::{Ink, without_styles};
 
 /// Limit on the lines kept; `supervisor logs` has older ones.
 const KEPT: usize = 2000;

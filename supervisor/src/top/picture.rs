@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use kernel::{AskingMission, BlockKind, Question, Spent, Status, Task, TaskId, Timestamp, WaitingCode};
 
-use crate::diagnosis::why;
-use crate::terminal::Ink;
-use crate::verbs::{WorkerLine, amounts, status_ink};
+use upkeep::diagnosis::why;
+use base::terminal::Ink;
+use verbs::{WorkerLine, amounts, status_ink};
 
 /// Limit on the characters kept of a text, more than a part of the screen can show.
 const LONGEST: usize = 4000;

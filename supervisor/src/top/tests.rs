@@ -11,8 +11,8 @@ use super::message::{Act, Message, Order, Piece};
 use super::model::{Mode, Model};
 use super::picture::{DaemonFacts, Group, Kind, Load, Picture, Row, Total};
 use super::view::{self, Look};
-use crate::terminal::Ink;
-use crate::terminal::full_screen::Key;
+use base::terminal::Ink;
+use base::terminal::full_screen::Key;
 
 /// Text that controls a terminal, reorders its text or hides in it.
 const HOSTILE: &str = "a\x1b[2Jb\u{202e}c\u{2066}d\x07e\u{9b}f\u{200b}g\r\nh\ti";
@@ -462,7 +462,7 @@ fn nothing_of_others_drives_a_terminal() {
         for (width, height) in [(80, 24), (200, 50)] {
             let screen = screen(&model, Look::Coloured, width, height);
             for cell in screen.buffer().content() {
-                assert_eq!(crate::terminal::printable(cell.symbol()), cell.symbol(), "{:?}", model.mode);
+                assert_eq!(base::terminal::printable(cell.symbol()), cell.symbol(), "{:?}", model.mode);
             }
         }
     }

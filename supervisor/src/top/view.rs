@@ -14,7 +14,7 @@ pub(super) use self::piece::Look;
 use self::piece::{Pieces, shown};
 use super::model::{Mode, Model, Notice, Prompt, Purpose};
 use super::picture::{Picture, Section, Total};
-use crate::terminal::{Ink, cut, wrap};
+use base::terminal::{Ink, cut, wrap};
 
 /// Width from which on the selected task is described beside the list.
 const WIDE: u16 = 150;

@@ -7,17 +7,17 @@ use rustix::process::Signal;
 
 use crate::cli::CommandLine;
 use crate::client::Client;
-use crate::config::Tuning;
-use crate::daemon::{self, Extent, StopPlan};
-use crate::failure::Failure;
-use crate::host::service_manager::{Job, Manager};
-use crate::host::watch;
+use setup::config::Tuning;
+use daemon::{self, Extent, StopPlan};
+use base::failure::Failure;
+use host::service_manager::{Job, Manager};
+use host::watch;
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
-use crate::owner::OwnerLock;
+use base::owner::OwnerLock;
 use crate::resources::surface;
-use crate::terminal::complain;
-use crate::verbs::Stop;
+use base::terminal::complain;
+use verbs::Stop;
 
 /// Time that a stopping daemon has for its answer.
 const ANSWER: Duration = Duration::from_secs(10);

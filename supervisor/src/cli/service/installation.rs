@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::units::{MAIN, SOCKET, UnitFile, editor, files, is_own};
-use crate::environment;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::host::account::account;
-use crate::host::service_manager::Manager;
+use base::environment;
+use base::exit::Code;
+use base::failure::Failure;
+use host::account::account;
+use host::service_manager::Manager;
 use crate::output::Output;
 
 /// Start of the service: at once, or later.

@@ -9,13 +9,13 @@ use self::installation::{Start, install, print, status, uninstall};
 use super::CommandLine;
 use super::restore::refuse_worker;
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::host::service_manager::Manager;
+use base::exit::Code;
+use base::failure::Failure;
+use host::service_manager::Manager;
 use crate::output::Output;
-use crate::paths::RootChoice;
-use crate::terminal::complain;
-use crate::verbs::Reload;
+use base::paths::RootChoice;
+use base::terminal::complain;
+use verbs::Reload;
 
 /// Install, remove, show and reload the service
 #[derive(Clone, Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::host::service_manager::Manager;
+use host::service_manager::Manager;
 
 /// First line of an installed file: a file without it has another author.
 const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: ";

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::super::answer::Answer;
 use super::super::connection;
 use super::super::order::{Order, address, headers};
-use crate::a2a_wire::VERSION;
-use crate::environment;
-use crate::exit::Code;
-use crate::failure::{Failure, with_causes};
-use crate::lanes::{BY_BROKER, Service};
+use base::a2a_wire::VERSION;
+use base::environment;
+use base::exit::Code;
+use base::failure::{Failure, with_causes};
+use setup::lanes::{BY_BROKER, Service};
 
 /// Size limits of a card and of a response, in bytes.
 const CARD_BYTES: usize = 1 << 20;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::verdict::Verdict;
 use super::NOTE;
-use crate::a2a_wire::State;
-use crate::failure::Failure;
+use base::a2a_wire::State;
+use base::failure::Failure;
 
 /// Size limit of a summary and of a question, in bytes; the board has its own.
 const TEXT: usize = 16 << 10;

@@ -23,12 +23,12 @@ use self::agent::Agent;
 use self::ending::{ending, state};
 use super::order::CONTEXT_BYTES;
 use crate::client::Client;
-use crate::environment;
-use crate::exit::Code;
-use crate::failure::Failure;
-use crate::lanes::Service;
-use crate::terminal::complain;
-use crate::verbs::{Show, Shown};
+use base::environment;
+use base::exit::Code;
+use base::failure::Failure;
+use setup::lanes::Service;
+use base::terminal::complain;
+use verbs::{Show, Shown};
 
 /// First and longest interval between two reads of the agent's task.
 const LOOK: Duration = Duration::from_millis(250);

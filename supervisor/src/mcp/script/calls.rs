@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::super::board::Board;
 use super::super::catalog::{self, Listed};
 use crate::client::Client;
-use crate::verbs::NoteToolCall;
+use verbs::NoteToolCall;
 
 /// Limit on the calls of one script.
 pub(super) const MOST: u64 = 50;

@@ -33,8 +33,8 @@ use tokio_util::sync::CancellationToken;
 use super::board::Board;
 use super::catalog;
 use crate::client::Client;
-use crate::exit::Code;
-use crate::failure::Failure;
+use base::exit::Code;
+use base::failure::Failure;
 use calls::{Calls, allowed};
 use process::{End, Script};
 

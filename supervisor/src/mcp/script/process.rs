@@ -13,10 +13,10 @@ use shim::Tree;
 use tempfile::TempDir;
 
 use super::head::Head;
-use crate::environment;
-use crate::failure::Failure;
-use crate::host::find_program::find_python;
-use crate::host::watch::Watched;
+use base::environment;
+use base::failure::Failure;
+use host::find_program::find_python;
+use host::watch::Watched;
 
 /// Kept amounts of standard output and of standard error, in KiB.
 const OUTPUT: usize = 50;

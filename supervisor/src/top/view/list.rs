@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::number;
 use super::piece::{Look, Pieces, shown};
-use crate::terminal::{Ink, cut};
-use crate::time::duration::in_column;
+use base::terminal::{Ink, cut};
+use base::time::duration::in_column;
 use crate::top::model::Model;
 use crate::top::picture::{Group, Load, Row, Section, Total};
 

@@ -6,7 +6,7 @@ use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 
 use super::piece::{Look, Pieces};
 use super::text::{broken, plain};
-use crate::terminal::Ink;
+use base::terminal::Ink;
 use crate::top::model::{Answering, Approved, Approving, Prompt, Purpose, Target};
 use crate::top::peek::Said;
 

@@ -4,7 +4,7 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::terminal::{Ink, printable};
+use base::terminal::{Ink, printable};
 
 /// Use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

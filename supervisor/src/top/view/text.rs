@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Padding, Widget as _};
 
 use super::piece::{Look, Pieces, shown};
-use crate::terminal::{Ink, wrap};
+use base::terminal::{Ink, wrap};
 use crate::top::peek::{Peek, Said};
 use crate::top::picture::Row;
 

@@ -1,0 +1,475 @@
+//! Extracts a request for a handler: caller, parameters, id in the path and body. Requests that do not fit are
+//! refused here, alike for every route.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Limited};
+use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::call::{ANSWER, Call, Entry, OnBoard, Verb};
+use super::confined::{confined, not_for_members, require_board};
+use super::doors::{Pass, Reserved, Turn};
+use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Via, Who, token_not_valid};
+use super::router::{Messages, Routes, Shared, Surface};
+use super::streams::OpenStream;
+use super::work::blocking;
+use base::exit::Code;
+use base::failure::{Failure, INVALID_BODY};
+use service::BoardHandle;
+
+/// Limit on the body of a request, in bytes. Texts have smaller limits, whose errors name the field.
+const BODY_LIMIT: usize = 4 << 20;
+/// Length up to which a reply is serialised on the present thread, in bytes.
+const SHORT: usize = 16 << 10;
+
+/// A request without its body. Every handler needs this value to run a verb, so every route checks its parameters.
+#[derive(Debug)]
+pub struct Ask<Q = Nothing> {
+    shared: Shared,
+    caller: Caller,
+    pass: Option<Arc<Pass>>,
+    headers: HeaderMap,
+    query: Q,
+}
+
+/// Parameters of a route that takes none.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
+        let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
+            Failure::usage(format!("invalid parameters: {}", rejection.body_text()))
+                .hint("the parameters of each path are listed in `supervisor help docs/api.md`")
+        })?;
+        let pass = parts.extensions.get::<Arc<Pass>>().cloned();
+        Ok(Ask { shared: shared.clone(), caller, pass, headers: parts.headers.clone(), query })
+    }
+}
+
+impl<Q> Ask<Q> {
+    /// Separates the parameters.
+    pub fn split(self) -> (Ask<()>, Q) {
+        let Ask { shared, caller, pass, headers, query } = self;
+        (Ask { shared, caller, pass, headers, query: () }, query)
+    }
+
+    /// Returns the declared length of the body.
+    pub fn length(&self) -> Option<u64> {
+        declared_length(&self.headers)
+    }
+
+    /// Returns the task of the caller's run; none for an operator.
+    pub fn own_task(&self) -> Option<&TaskId> {
+        match &self.caller.who {
+            Who::Live(actor) => actor.run.as_ref().map(|own| &own.task),
+            Who::Ended { task, .. } => Some(task),
+        }
+    }
+
+    /// Returns the admission of a worker's request; none for an operator's.
+    pub fn pass(&self) -> Option<&Pass> {
+        self.pass.as_deref()
+    }
+
+    /// Admits a stream of the caller.
+    pub fn open_stream(&self) -> Result<OpenStream, Failure> {
+        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        self.shared.streams.enter(actor, self.shared.stop.clone())
+    }
+
+    /// Runs a verb for the caller. Returns its reply as JSON.
+    pub async fn answer<V: Verb>(&self, verb: V) -> Result<Response, Failure> {
+        written(StatusCode::OK, self.dispatch(verb).await?).await
+    }
+
+    /// Runs a verb for the caller. A worker's request has a time limit.
+    pub async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
+        if let Caller { who: Who::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
+            let request = kernel::Caller::run(*run);
+            let stored = self.stored(Arc::clone(board), request, V::NAME, &verb.substance()?).await?;
+            return serde_json::from_str(&stored).map_err(|e| {
+                Failure::failed(format!("the stored reply to `{}` cannot be read: {e}", V::NAME))
+            });
+        }
+        let longest = verb.longest();
+        let mut reply = None;
+        let into = &mut reply;
+        let work: Work<'_> = Box::new(move |call| {
+            Box::pin(async move {
+                *into = Some(call.make(verb).await?);
+                Ok(())
+            })
+        });
+        self.work(&Entry::of::<V>(), longest, work).await?;
+        reply.ok_or_else(|| Failure::failed(format!("`{}` gave no reply", V::NAME)))
+    }
+
+    /// Does the work of a verb with permits and time limits. Not generic, so that it is compiled once for all verbs.
+    async fn work(&self, verb: &Entry, longest: Duration, work: Work<'_>) -> Result<(), Failure> {
+        let Some(pass) = &self.pass else { return work(self.admitted(verb).await?).await };
+        let late = |limit: Duration| {
+            Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", verb.name))
+                .hint("it may still be done: send it again with the same request id")
+        };
+        // A slow verb takes the run's only slow permit and does not block other requests of the run.
+        let long = if longest > ANSWER { pass.long_turn()? } else { None };
+        let begun = Instant::now();
+        let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
+        let turn = Turn::new(Arc::clone(pass), [long, turn]);
+        let made = async { work(self.admitted(verb).await?.counted(turn)).await };
+        let left = longest.saturating_sub(begun.elapsed());
+        tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
+    }
+
+    /// Returns the stored reply to a request of an ended run: a client that never received the reply asks again.
+    async fn stored(
+        &self,
+        board: Arc<BoardHandle>,
+        caller: kernel::Caller,
+        verb: &'static str,
+        substance: &[u8],
+    ) -> Result<String, Failure> {
+        let id = self.request_id()?.ok_or_else(token_not_valid)?;
+        let request = Repeatable::new(caller, verb, id, substance);
+        let read = move || board.readers().with(|view| view.stored_reply(&request));
+        blocking("the reply was not read", read).await?.map_err(Failure::from)?.ok_or_else(token_not_valid)
+    }
+
+    /// Checks the caller's permission for a verb, and finds the board.
+    pub async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
+        self.admitted(&Entry::of::<V>()).await
+    }
+
+    async fn admitted(&self, verb: &Entry) -> Result<Call, Failure> {
+        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        self.permit(verb, actor)?;
+        let (name, board) = if let Some(board) = &self.caller.board {
+            (board.name().clone(), Some(Arc::clone(board)))
+        } else {
+            let name = self.operators_choice()?;
+            if let Some(tenant) = confined(actor) {
+                require_board(&self.shared.service, tenant, &name)?;
+            }
+            let needs_none = match verb.on {
+                OnBoard::None => true,
+                OnBoard::IfServed => self.shared.service.opened(&name).is_err(),
+                OnBoard::Named | OnBoard::Made => false,
+            };
+            let board =
+                if needs_none { None } else { Some(self.operators_board(verb.on, name.clone()).await?) };
+            (name, board)
+        };
+        let service = Arc::clone(&self.shared.service);
+        let call = Call::new(service, name, board, actor.clone(), self.request_id()?);
+        Ok(match &self.caller.via {
+            Via::Plugin(plugin) => call.of_plugin(plugin.clone()),
+            Via::Door | Via::Session => call,
+        })
+    }
+
+    fn request_id(&self) -> Result<Option<RequestId>, Failure> {
+        let id = self.text(REQUEST_HEADER).map(str::parse).transpose();
+        id.map_err(|e: kernel::ParseError| Failure::usage(format!("the request's id: {e}")))
+    }
+
+    /// Returns the name of the board that an operator's request names.
+    fn operators_choice(&self) -> Result<BoardName, Failure> {
+        match self.text(BOARD_HEADER) {
+            Some(name) => name.parse().map_err(|e| Failure::usage(format!("the board's name: {e}"))),
+            None => Ok(BoardName::default()),
+        }
+    }
+
+    /// Returns the board of this name as the verb needs it.
+    async fn operators_board(&self, on: OnBoard, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
+        let service = Arc::clone(&self.shared.service);
+        if let Some(board) = service.opened(&name)? {
+            return Ok(board);
+        }
+        // Opening a board may take long.
+        blocking("the board was not opened", move || {
+            if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
+        })
+        .await?
+    }
+
+    /// Refuses verbs that the caller may not call.
+    fn permit(&self, verb: &Entry, actor: &Actor) -> Result<(), Failure> {
+        if self.caller.via == Via::Session && !verb.sessions {
+            let why = format!("`{}` is not for sessions of the dashboard", verb.name);
+            return Err(Failure::new(Code::NotPermitted, why).hint("use the command line"));
+        }
+        let is_member = confined(actor).is_some();
+        if is_member && !verb.members {
+            return Err(not_for_members(&format!("`{}`", verb.name)));
+        }
+        if verb.audience.admits(actor) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.open_to(actor).map(|entry| entry.name).collect();
+        Err(Failure::new(Code::NotPermitted, format!("`{}` is not for workers", verb.name))
+            .hint(format!("a worker may: {}", names.join(", "))))
+    }
+
+    fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
+        let is_session = self.caller.via == Via::Session;
+        self.shared.verbs.iter().filter(move |entry| entry.admits(actor) && (entry.sessions || !is_session))
+    }
+
+    /// Returns the verbs that the caller may call.
+    pub fn verbs(&self) -> Result<Vec<Entry>, Failure> {
+        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        Ok(self.open_to(actor).copied().collect())
+    }
+
+    /// Returns the paths whose messages have their own format.
+    pub fn exchanges(&self) -> &[Messages] {
+        &self.shared.exchanges
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// Adds the path of a verb.
+pub fn mount_verb<V: Verb>(router: Routes) -> Routes {
+    let answer: Answer = |ask, whole| {
+        Box::pin(async move {
+            let verb: V = whole.record()?;
+            ask.answer(verb).await
+        })
+    };
+    router
+        .route(&format!("/api/v1/verbs/{}", V::NAME), post(move |ask: Ask, whole: Whole| answer(ask, whole)))
+}
+
+/// Handler of one verb. The type is the same for all verbs, so that the server's part is compiled once.
+type Answer = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
+
+/// Work of one verb, which stores its reply itself.
+type Work<'a> =
+    Box<dyn FnOnce(Call) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> + Send + 'a>;
+
+/// Handler of a path whose messages have their own format.
+pub type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+
+/// A complete response in memory.
+pub type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;
+
+/// Returns the response for an outcome: the reply as JSON, or the refusal.
+pub async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> Answered {
+    let answer = match outcome {
+        Ok(reply) => written(StatusCode::OK, reply).await,
+        Err(failure) => Err(failure),
+    };
+    let (head, body) = answer.unwrap_or_else(IntoResponse::into_response).into_parts();
+    // The body is in memory already.
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    hyper::Response::from_parts(head, http_body_util::Full::new(body).boxed())
+}
+
+/// Adds a path whose messages have their own format. The messages are posted, and pass the same checks as verbs.
+pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: Exchange) -> Surface {
+    let answer = move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) };
+    surface.routes = surface.routes.route(messages.path, post(answer));
+    surface.exchanges.push(messages);
+    surface
+}
+
+/// Serialises a reply as JSON. A long reply is serialised on a blocking thread, because megabytes would hold up the
+/// connections of this thread. A short reply takes less time than the switch to another thread.
+pub async fn written<T: Serialize + Send + 'static>(
+    status: StatusCode,
+    reply: T,
+) -> Result<Response, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::failed(format!("the reply was not written: {error}"));
+    let mut short = Short::default();
+    let bytes = match serde_json::to_writer(&mut short, &reply) {
+        Ok(()) => short.0,
+        Err(error) if error.is_io() => {
+            let bytes = blocking("the reply was not written", move || serde_json::to_vec(&reply)).await?;
+            bytes.map_err(|error| failed(&error))?
+        }
+        Err(error) => return Err(failed(&error)),
+    };
+    Ok((status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response())
+}
+
+/// Writer that accepts up to [`SHORT`] bytes and fails beyond.
+#[derive(Debug, Default)]
+struct Short(Vec<u8>);
+
+impl std::io::Write for Short {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + piece.len() > SHORT {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub struct Id<T>(pub T);
+
+impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for Id<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let malformed = |why: String| Failure::new(Code::Malformed, why);
+        let Path(text) = Path::<String>::from_request_parts(parts, shared)
+            .await
+            .map_err(|rejection| malformed(format!("the id in the path: {}", rejection.body_text())))?;
+        text.parse().map(Id).map_err(|e: kernel::ParseError| malformed(e.to_string()))
+    }
+}
+
+impl<T: PartialEq> Id<T> {
+    /// Returns the id, unless the rest of the request names another id.
+    pub fn unless_other(self, named: Option<&T>) -> Result<T, Failure> {
+        if named.is_some_and(|named| *named != self.0) {
+            return Err(Failure::usage("the path and the request name different ids")
+                .hint("leave the id out of the body and the parameters"));
+        }
+        Ok(self.0)
+    }
+}
+
+/// A request with its whole body, up to the limit.
+#[derive(Debug)]
+pub struct Whole {
+    pub head: Parts,
+    pub body: Bytes,
+    /// Reservation of the body's bytes, released once the body is read.
+    pub reserved: Option<Reserved>,
+}
+
+impl FromRequest<Shared> for Whole {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+        let (head, body) = request.into_parts();
+        let length = declared_length(&head.headers).unwrap_or(BODY_LIMIT as u64);
+        if length > BODY_LIMIT as u64 {
+            return Err(body_too_large());
+        }
+        // Reserved before the body is read.
+        let pass = head.extensions.get::<Arc<Pass>>();
+        let reserved =
+            pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+        let body = whole(body).await?;
+        Ok(Whole { head, body, reserved })
+    }
+}
+
+/// JSON body.
+#[derive(Debug)]
+pub struct Given<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, shared: &Shared) -> Result<Self, Failure> {
+        Whole::from_request(request, shared).await?.record().map(Given)
+    }
+}
+
+impl Whole {
+    /// Parses the body as a record. An empty body has no fields.
+    fn record<T: DeserializeOwned>(self) -> Result<T, Failure> {
+        record(self.json()?)
+    }
+
+    /// Returns the body if it is declared as JSON and is an object.
+    fn json(&self) -> Result<&[u8], Failure> {
+        let bytes: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
+        // An empty body needs no content type.
+        if !is_json(&self.head.headers) && *bytes != *b"{}" {
+            return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
+                .hint("send the header `Content-Type: application/json`"));
+        }
+        // serde would fill a record from a JSON array in field order.
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
+            return Err(Failure::usage("the body is not a JSON object")
+                .hint("send the arguments by name, such as {\"title\": \"…\"}"));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Parses a JSON object as a record; an error names the field.
+fn record<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    let unfit = |error: &dyn std::fmt::Display| Failure::usage(format!("{INVALID_BODY}{error}"));
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let record = serde_path_to_error::deserialize(&mut json).map_err(|e| unfit(&e))?;
+    json.end().map_err(|e| unfit(&e))?;
+    Ok(record)
+}
+
+/// Reads a body, up to the limit.
+async fn whole(body: Body) -> Result<Bytes, Failure> {
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(body_too_large()),
+        Err(error) => Err(Failure::usage(format!("the request's body was not taken: {error}"))),
+    }
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn body_too_large() -> Failure {
+    Failure::new(
+        Code::TooLarge,
+        format!("the body has more than {BODY_LIMIT} bytes ({} MiB)", BODY_LIMIT >> 20),
+    )
+    .hint("attach it as a file")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let told = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence =
+        told.and_then(|told| told.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reply_is_the_same_whether_it_is_short_or_long() {
+        for length in [0, SHORT - 2, SHORT - 1, SHORT, 10 * SHORT] {
+            let reply = "x".repeat(length);
+            let body = written(StatusCode::OK, reply.clone()).await.unwrap().into_body();
+            let bytes = body.collect().await.unwrap().to_bytes();
+            assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), reply);
+        }
+    }
+}

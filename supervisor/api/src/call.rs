@@ -1,0 +1,517 @@
+//! A call of a verb: its caller, its board, and the functions that read and write the board.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use kernel::{
+    Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Extent, Holder, Missing,
+    Request, RequestId, Sweep, Swept, TaskId, Tenant, View, WorkerRole,
+};
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::confined::confined;
+use super::doors::Turn;
+use super::identity::{CallingPlugin, Concern};
+use super::policy_choice::{Asking, PolicyChoice, require_name};
+use super::work::{blocking, to_its_end};
+use base::exit::Code;
+use base::failure::Failure;
+use service::{BoardHandle, Service, stopped};
+use base::short_ids;
+
+/// Time that a client waits for most verbs. Their work takes milliseconds, but much longer on a loaded host.
+pub const ANSWERED: Duration = Duration::from_secs(30);
+/// Time limit of a worker's request, unless its verb waits for an event.
+pub(super) const ANSWER: Duration = Duration::from_mins(1);
+
+/// Callers that may call a verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// Operators only.
+    Operator,
+    /// Operators, and orchestrators for the tasks that they created.
+    Orchestrator,
+    /// Operators, and workers within the limits of their run.
+    Worker,
+}
+
+impl Audience {
+    /// True if the caller belongs to it.
+    pub fn admits(self, actor: &Actor) -> bool {
+        let is_worker = actor.kind == ActorKind::Worker;
+        match self {
+            Audience::Operator => !is_worker,
+            Audience::Orchestrator => !is_worker || actor.role == WorkerRole::Orchestrator,
+            Audience::Worker => true,
+        }
+    }
+}
+
+/// Resources that a verb needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Reads the board; works offline without a lock.
+    Read,
+    /// Writes the board; works offline under the root's lock.
+    Write,
+    Daemon,
+}
+
+/// Fate of a running verb when its caller disconnects or its time limit expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HangUp {
+    /// The verb runs to its end, so that its steps are not left incomplete.
+    GoesOn,
+    /// The verb is dropped at its next await. All that it holds is released by its drop, and all that it writes is
+    /// one commit.
+    Ends,
+}
+
+/// Callers to whom a verb is offered as an MCP tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The worker of any run.
+    Worker,
+    /// The worker of a review.
+    Reviewer,
+    /// Orchestrators.
+    Orchestrator,
+    /// Operators.
+    Operator,
+}
+
+/// A verb as an MCP tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    /// Callers to whom it is offered.
+    pub scope: Scope,
+    /// Information for agents in addition to the description of the request. Whole sentences.
+    pub about: &'static str,
+}
+
+/// Board that a verb needs, in addition to the permission to act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBoard {
+    /// The named board, which must exist.
+    Named,
+    /// The named board, created if missing.
+    Made,
+    /// The named board, or none if the daemon does not serve it because of a defect.
+    IfServed,
+    /// None: the verb concerns the root or the daemon.
+    None,
+}
+
+/// A verb of the protocol. Its request is the body of the API and the arguments of the command line; its reply is the
+/// JSON of both.
+pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// Word on the command line and in the path of the API.
+    const NAME: &'static str;
+    /// Permitted callers.
+    const AUDIENCE: Audience;
+    /// Resources that it needs.
+    const EFFECT: Effect;
+    /// Board that it needs.
+    const ON: OnBoard = OnBoard::Named;
+    /// Fate when its caller disconnects. A verb that waits for an event must end.
+    const HANG_UP: HangUp = match Self::EFFECT {
+        Effect::Read => HangUp::Ends,
+        Effect::Write | Effect::Daemon => HangUp::GoesOn,
+    };
+    /// MCP tool; none if it is not offered.
+    const TOOL: Option<Tool> = None;
+    /// Permits calls by members of a tenant. Such a verb must show and change only what [`Verb::confine`] and the
+    /// tasks in its request permit.
+    const MEMBERS: bool = false;
+    /// Permits calls from a session of the dashboard.
+    const SESSIONS: bool = true;
+    /// True if the verb itself checks each task that a member names, and reports a result for each.
+    const ROWS: bool = false;
+    type Reply: Serialize + DeserializeOwned + Send + 'static;
+
+    /// Returns the significant contents of the request, which a repeat must match.
+    fn substance(&self) -> Result<Vec<u8>, Failure> {
+        serde_json::to_vec(self).map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
+    }
+
+    /// Returns the HTTP request: the verb as JSON, unless it consists mostly of bytes.
+    fn parcel(&self) -> Result<Parcel, Failure> {
+        Parcel::of(self)
+    }
+
+    /// Fills in the task of the caller's own run if the request names none.
+    fn default_to_own(&mut self, _own: &TaskId) {}
+
+    /// Returns the policy that the request names for the runs of a task.
+    fn policy(&self) -> Option<&str> {
+        None
+    }
+
+    /// Restricts a member's request to its tenant, or refuses a request that reaches beyond it.
+    fn confine(&mut self, _tenant: &Tenant) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Returns the time that a client waits for the reply of a daemon that accepted the request.
+    fn answered_within(&self) -> Duration {
+        ANSWERED
+    }
+
+    /// Returns the time limit of a worker's request.
+    fn longest(&self) -> Duration {
+        ANSWER
+    }
+
+    fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
+}
+
+/// A verb in a table of verbs.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Word on the command line and in the path of the API.
+    pub name: &'static str,
+    /// Permitted callers.
+    pub audience: Audience,
+    /// Resources that it needs.
+    pub effect: Effect,
+    /// Board that it needs.
+    pub(super) on: OnBoard,
+    /// Returns the JSON Schema of its request.
+    pub request: fn() -> Schema,
+    pub tool: Option<Tool>,
+    /// Permits calls by members of a tenant.
+    pub members: bool,
+    /// Permits calls from a session of the dashboard.
+    pub(super) sessions: bool,
+}
+
+impl Entry {
+    pub fn of<V: Verb>() -> Self {
+        let request = || schema_for!(V);
+        Entry {
+            name: V::NAME,
+            audience: V::AUDIENCE,
+            effect: V::EFFECT,
+            on: V::ON,
+            request,
+            tool: V::TOOL,
+            members: V::MEMBERS,
+            sessions: V::SESSIONS,
+        }
+    }
+
+    /// True if the caller may call it.
+    pub fn admits(&self, actor: &Actor) -> bool {
+        self.audience.admits(actor) && (self.members || confined(actor).is_none())
+    }
+}
+
+/// HTTP request of a verb.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// Path with the query.
+    pub path: String,
+    pub content_type: &'static str,
+    pub body: Bytes,
+}
+
+impl Parcel {
+    /// Makes the request with the verb as JSON.
+    pub fn of<V: Verb>(verb: &V) -> Result<Self, Failure> {
+        let body = serde_json::to_vec(verb)
+            .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
+        let path = format!("/api/v1/verbs/{}", V::NAME);
+        Ok(Parcel { path, content_type: "application/json", body: body.into() })
+    }
+}
+
+/// A call: all that a verb may use.
+#[derive(Debug)]
+pub struct Call {
+    /// Boards and configuration.
+    pub service: Arc<Service>,
+    /// Name of the board in the request.
+    name: BoardName,
+    /// The board itself; none for a verb that concerns the root.
+    board: Option<Arc<BoardHandle>>,
+    pub actor: Actor,
+    /// Id of the request, if the caller may repeat it.
+    id: Option<RequestId>,
+    /// Key under which the reply of a write is stored, so that a repeat gets the same reply.
+    request: Option<Request>,
+    /// Tasks that a member's request names. All of them must belong to the tenant.
+    named: Arc<[TaskId]>,
+    /// Address of the chat message that caused the call.
+    chat: Option<Address>,
+    /// Plugin that calls.
+    plugin: Option<CallingPlugin>,
+    /// Permits of a worker's request.
+    turn: Option<Turn>,
+}
+
+impl Call {
+    /// Makes a call of a permitted caller.
+    pub fn new(
+        service: Arc<Service>,
+        name: BoardName,
+        board: Option<Arc<BoardHandle>>,
+        actor: Actor,
+        id: Option<RequestId>,
+    ) -> Self {
+        let (request, named, chat, plugin, turn) = (None, Arc::default(), None, None, None);
+        Call { service, name, board, actor, id, request, named, chat, plugin, turn }
+    }
+
+    /// Sets the plugin that calls.
+    pub(super) fn of_plugin(self, plugin: CallingPlugin) -> Self {
+        Call { plugin: Some(plugin), ..self }
+    }
+
+    fn bounds(&self) -> Bounds {
+        let plugin = self.plugin.as_ref();
+        Bounds {
+            named: Arc::clone(&self.named),
+            choice: PolicyChoice::of(&self.service, self.asking()),
+            is_untenanted: plugin.is_some_and(|plugin| plugin.concern == Concern::Of(None)),
+        }
+    }
+
+    /// Returns the caller, for the decision which policies it may give.
+    fn asking(&self) -> Asking<'_> {
+        Asking {
+            actor: &self.actor,
+            plugin: self.plugin.as_ref().map(|plugin| &plugin.name),
+            is_chat: self.chat.is_some(),
+        }
+    }
+
+    /// Sets the chat from which the call comes; its notifications go there.
+    pub fn said_in(self, chat: Address) -> Self {
+        Call { chat: Some(chat), ..self }
+    }
+
+    /// Attaches the permits of a worker's request, held until the verb has finished.
+    pub(super) fn counted(self, turn: Turn) -> Self {
+        Call { turn: Some(turn), ..self }
+    }
+
+    /// Returns the address of the chat message that caused the call.
+    pub fn chat(&self) -> Option<&Address> {
+        self.chat.as_ref()
+    }
+
+    /// Returns the name of the board in the request. For a verb that concerns the root, no such board need exist.
+    pub fn board_name(&self) -> &BoardName {
+        &self.name
+    }
+
+    /// Returns the board of the call.
+    pub fn board(&self) -> Result<&Arc<BoardHandle>, Failure> {
+        self.board.as_ref().ok_or_else(|| Failure::failed("this request is about no board"))
+    }
+
+    /// Runs a verb. [`HangUp`] decides its fate when the caller disconnects.
+    pub async fn make<V: Verb>(mut self, mut verb: V) -> Result<V::Reply, Failure> {
+        if let Some(policy) = verb.policy() {
+            require_name(&self.service, self.asking(), policy)?;
+        }
+        if let Some(tenant) = self.confined().cloned() {
+            verb.confine(&tenant)?;
+            if !V::ROWS {
+                self.named = short_ids::of_request(&verb)?.into();
+            }
+            // Checked even if the verb asks the daemon before it reads the board.
+            if self.board.is_some() && !self.named.is_empty() {
+                self.read(|_| Ok(())).await?;
+            }
+        }
+        let mut call = self.repeatable(&verb)?;
+        let (service, turn) = (Arc::clone(&call.service), call.turn.take());
+        let work = verb.run(call);
+        // Boxed, because the futures of the verbs are large and each caller's future would contain one.
+        let work = Box::pin(async move {
+            let _turn = turn;
+            work.await
+        });
+        match V::HANG_UP {
+            HangUp::GoesOn => to_its_end(&service, V::NAME, work).await,
+            HangUp::Ends => work.await,
+        }
+    }
+
+    /// Prepares the call for repeats: its reply is stored under the caller's request id.
+    pub fn repeatable<V: Verb>(mut self, verb: &V) -> Result<Self, Failure> {
+        if let Some(id) = self.id.take() {
+            self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));
+        }
+        Ok(self)
+    }
+
+    /// Returns the tenant to which a member's call is restricted.
+    pub fn confined(&self) -> Option<&Tenant> {
+        confined(&self.actor)
+    }
+
+    /// Reads the board on a blocking thread.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&View<'_>) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let board = Arc::clone(self.board()?);
+        let (named, actor) = (Arc::clone(&self.named), self.actor.clone());
+        let read = move |view: &View<'_>| {
+            require_seen(view, &named, &actor)?;
+            f(view)
+        };
+        blocking("the read did not finish", move || board.readers().with(read)).await?.map_err(Failure::from)
+    }
+
+    /// Finds contents of attachments that no task refers to.
+    pub async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
+        let board = Arc::clone(self.board()?);
+        blocking("the sweep did not finish", move || board.sweep_blobs(&extent, sweep)).await?
+    }
+
+    /// Refuses a decision about a task with a live worker if no daemon could end the worker.
+    pub async fn refuse_live_without_daemon(&self, tasks: &[TaskId]) -> Result<(), Failure> {
+        if self.service.daemon().is_some() {
+            return Ok(());
+        }
+        let tasks = tasks.to_vec();
+        let live = self
+            .read(move |view| {
+                let runs = view.open_runs()?;
+                Ok(runs
+                    .into_iter()
+                    .find(|run| run.holder == Holder::Supervisor && tasks.contains(&run.task_id)))
+            })
+            .await?;
+        match live {
+            None => Ok(()),
+            Some(run) => Err(Failure::new(
+                Code::Unreachable,
+                format!("{} has a worker (run {}), and no daemon is running to end it", run.task_id, run.id),
+            )
+            .hint("start one with: supervisor daemon; then try again")),
+        }
+    }
+
+    /// Returns the id under which the caller may repeat the request.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        self.request.as_ref().map(Request::id)
+    }
+
+    /// Returns the stored reply to the same request.
+    pub async fn replied<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
+        self.replied_under(None).await
+    }
+
+    /// Returns the stored reply to the same request, or to a step of it.
+    pub(super) async fn replied_under<T: DeserializeOwned>(
+        &self,
+        step: Option<&'static str>,
+    ) -> Result<Option<T>, Failure> {
+        let Some(request) = self.request.as_ref().map(|request| key(request, step)) else { return Ok(None) };
+        let stored = self.read(move |view| view.stored_reply(&request)).await?;
+        let read = |text: String| {
+            serde_json::from_str(&text)
+                .map_err(|e| Failure::failed(format!("the stored reply cannot be read: {e}")))
+        };
+        stored.map(read).transpose()
+    }
+
+    /// Runs a job in the writer's next transaction. Returns once the transaction is durable. The reply is stored with
+    /// the request id in the same transaction.
+    pub async fn write<T: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.write_under(None, job).await
+    }
+
+    /// Does the same for the request or for a step of it, whose reply is stored separately.
+    pub(super) async fn write_under<T: Serialize + DeserializeOwned + Send + 'static>(
+        &self,
+        step: Option<&'static str>,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let request = self.request.as_ref().map(|request| key(request, step));
+        let Some(request) = request else { return self.write_further(job).await };
+        let writer = self.board()?.writer()?;
+        let actor = self.actor.clone();
+        let (done, reply) = tokio::sync::oneshot::channel();
+        let bounds = self.bounds();
+        let job = move |board: &mut Board<'_>| bounds.hold(board, &actor, job);
+        writer.submit_once(request, job, move |result| drop(done.send(result)));
+        reply.await.map_err(stopped)?.map_err(Failure::from)
+    }
+
+    /// Runs a job after the write whose reply is stored; a repeat of the request runs it again.
+    pub async fn write_further<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (bounds, actor) = (self.bounds(), self.actor.clone());
+        let job = move |board: &mut Board<'_>| bounds.hold(board, &actor, job);
+        self.board()?.write(job).await
+    }
+}
+
+/// Bounds of a caller's write.
+struct Bounds {
+    named: Arc<[TaskId]>,
+    choice: Option<PolicyChoice>,
+    /// True if it may change only tasks without a tenant.
+    is_untenanted: bool,
+}
+
+impl Bounds {
+    /// Runs a job of a transaction. Its error undoes the job.
+    fn hold<T>(
+        self,
+        board: &mut Board<'_>,
+        actor: &Actor,
+        job: impl FnOnce(&mut Board<'_>, &Actor) -> Result<T, kernel::Error>,
+    ) -> Result<T, kernel::Error> {
+        require_seen(board, &self.named, actor)?;
+        let Some(choice) = self.choice else { return job(board, actor) };
+        let before = board.last_event()?;
+        let made = job(board, actor)?;
+        if self.is_untenanted {
+            require_untenanted(board, before)?;
+        }
+        choice.require(board, before)?;
+        Ok(made)
+    }
+}
+
+/// Refuses a write since `before` that concerns a task of a tenant, as if there were no such task.
+fn require_untenanted(view: &View<'_>, before: EventId) -> Result<(), kernel::Error> {
+    let mut filter = EventFilter { since: before, ..EventFilter::default() };
+    loop {
+        let found = view.some_events(&filter)?;
+        if let Some(event) = found.rows.iter().find(|event| event.tenant.is_some()) {
+            let what = event.task_id.as_ref().map(ToString::to_string).unwrap_or_default();
+            return Err(kernel::Error::NotFound { what: Missing::Task, id: what });
+        }
+        match found.rows.last() {
+            Some(last) if found.more => filter.since = last.id,
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+/// Refuses tasks in a member's request that do not belong to the tenant, as if they did not exist.
+fn require_seen(view: &View<'_>, named: &[TaskId], actor: &Actor) -> Result<(), kernel::Error> {
+    named.iter().try_for_each(|id| view.task_for(id, actor).map(drop))
+}
+
+/// Returns the key of a request, or of a step of it.
+fn key(request: &Request, step: Option<&'static str>) -> Request {
+    step.map_or_else(|| request.clone(), |step| request.step(step))
+}

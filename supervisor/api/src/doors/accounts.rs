@@ -1,0 +1,246 @@
+//! Usage counters of all runs and tenants of a daemon, and the limits on them.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use kernel::{BoardId, RunId, Tenant};
+
+use super::account::{Account, FORGOTTEN};
+use setup::config::api::ApiConfig;
+
+/// Pause of a run that exceeded its request rate, during which neither its connections nor its socket are read. The
+/// refusal has the same time in `Retry-After`.
+pub const REST: Duration = Duration::from_secs(1);
+pub(super) type RunKey = (BoardId, RunId);
+type TenantKey = (BoardId, Option<Tenant>);
+
+/// Formats a run, or a member of a tenant, whose requests are counted under a number that no run has.
+pub(super) fn shown((_, run): RunKey) -> String {
+    if run.0 < 0 { format!("uid {}", -1 - run.0) } else { format!("run {run}") }
+}
+
+/// Run and tenant that a request counts for. An ended run, which gets stored replies, still counts for its tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Whose {
+    pub(super) run: RunKey,
+    pub(super) tenant: TenantKey,
+}
+
+/// Usage counters of all runs and tenants.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    pub(super) runs: HashMap<RunKey, Account>,
+    pub(super) tenants: HashMap<TenantKey, Account>,
+    pub(super) uploads: usize,
+    pub(super) bytes: usize,
+    pub(super) tidied: Instant,
+}
+
+/// An exceeded limit: its owner, its description, and its key in the configuration.
+pub(super) struct Bound {
+    pub(super) whose: String,
+    pub(super) what: String,
+    pub(super) key: &'static str,
+}
+
+impl Accounts {
+    /// Makes counters without any usage.
+    pub(super) fn new() -> Self {
+        let (runs, tenants) = (HashMap::new(), HashMap::new());
+        Accounts { runs, tenants, uploads: 0, bytes: 0, tidied: Instant::now() }
+    }
+
+    /// Drops counters without usage for a while.
+    pub(super) fn tidy(&mut self, now: Instant) {
+        if now.duration_since(self.tidied) > FORGOTTEN {
+            self.tidied = now;
+            self.runs.retain(|_, account| !account.is_over(now));
+            self.tenants.retain(|_, account| !account.is_over(now));
+        }
+    }
+
+    pub(super) fn enter(&mut self, whose: &Whose, api: &ApiConfig, now: Instant) -> Result<(), Bound> {
+        let rate = api.requests_per_second_per_run;
+        let run = self.runs.entry(whose.run).or_insert_with(|| Account::new(rate, now));
+        let most = api.requests_per_run;
+        if run.requests >= most {
+            return Err(Bound::at_once(whose.run(), most, "requests under way", "requests_per_run"));
+        }
+        let rate = api.requests_per_second_per_tenant;
+        let tenant = self.tenants.entry(whose.tenant.clone()).or_insert_with(|| Account::new(rate, now));
+        let most = api.requests_per_tenant;
+        if tenant.requests >= most {
+            return Err(Bound::at_once(whose.tenant(), most, "requests under way", "requests_per_tenant"));
+        }
+        if !tenant.may_ask(rate, now) {
+            run.rests_until = Some(now + REST);
+            return Err(Bound::rate(whose.tenant(), rate, "requests_per_second_per_tenant"));
+        }
+        run.requests += 1;
+        tenant.requests += 1;
+        Ok(())
+    }
+
+    /// Applies a change to both counters of a request. They exist while the request has any usage.
+    pub(super) fn each(&mut self, whose: &Whose, change: impl Fn(&mut Account)) {
+        self.runs.get_mut(&whose.run).into_iter().for_each(&change);
+        self.tenants.get_mut(&whose.tenant).into_iter().for_each(&change);
+    }
+
+    /// Returns the usage of the run, its tenant and all workers.
+    fn had(&self, whose: &Whose, of: impl Fn(&Account) -> usize, all: usize) -> [usize; 3] {
+        let run = self.runs.get(&whose.run).map_or(0, &of);
+        [run, self.tenants.get(&whose.tenant).map_or(0, &of), all]
+    }
+
+    pub(super) fn upload(&mut self, whose: &Whose, api: &ApiConfig) -> Result<(), Bound> {
+        let had = self.had(whose, |account| account.uploads, self.uploads);
+        let bounds = [
+            (api.uploads_per_run, "uploads_per_run"),
+            (api.uploads_per_tenant, "uploads_per_tenant"),
+            (api.uploads, "uploads"),
+        ];
+        whose.may_add(had, 1, bounds, "files on their way in")?;
+        self.uploads += 1;
+        self.each(whose, |account| account.uploads += 1);
+        Ok(())
+    }
+
+    pub(super) fn reserve(&mut self, whose: &Whose, bytes: usize, api: &ApiConfig) -> Result<(), Bound> {
+        let had = self.had(whose, |account| account.bytes, self.bytes);
+        let bounds = [
+            (api.unread_bytes_per_run, "unread_bytes_per_run"),
+            (api.unread_bytes_per_tenant, "unread_bytes_per_tenant"),
+            (api.unread_bytes, "unread_bytes"),
+        ];
+        whose.may_add(had, bytes, bounds, "bytes of bodies and of replies that are not read")?;
+        self.bytes += bytes;
+        self.each(whose, |account| account.bytes += bytes);
+        Ok(())
+    }
+}
+
+impl Whose {
+    pub(super) fn run(&self) -> String {
+        shown(self.run)
+    }
+
+    pub(super) fn tenant(&self) -> String {
+        match &self.tenant.1 {
+            Some(tenant) => format!("tenant {tenant}"),
+            None => "the tasks without a tenant together".to_owned(),
+        }
+    }
+
+    /// Refuses usage above the limit of the run, its tenant, or all workers.
+    ///
+    /// A caller without usage is admitted, however large its first item is (items are bounded where they are made)
+    /// and whatever other tenants use. So no tenant can exclude another by exhausting the shared limit.
+    fn may_add(
+        &self,
+        [run, tenant, all]: [usize; 3],
+        more: usize,
+        [of_run, of_tenant, of_all]: [(usize, &'static str); 3],
+        what: &str,
+    ) -> Result<(), Bound> {
+        let over = |had: usize, (most, _): (usize, &str)| had.saturating_add(more) > most;
+        if run > 0 && over(run, of_run) {
+            return Err(Bound::at_once(self.run(), of_run.0, what, of_run.1));
+        }
+        if tenant > 0 && over(tenant, of_tenant) {
+            return Err(Bound::at_once(self.tenant(), of_tenant.0, what, of_tenant.1));
+        }
+        if tenant > 0 && over(all, of_all) {
+            return Err(Bound::at_once("all workers".to_owned(), of_all.0, what, of_all.1));
+        }
+        Ok(())
+    }
+}
+
+impl Bound {
+    fn at_once(whose: String, most: usize, what: &str, key: &'static str) -> Self {
+        Bound { whose, what: format!("may have up to {most} {what}"), key }
+    }
+
+    pub(super) fn rate(whose: String, rate: u32, key: &'static str) -> Self {
+        Bound { whose, what: format!("may make up to {rate} requests a second, and a short burst"), key }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accounts() -> Accounts {
+        Accounts::new()
+    }
+
+    /// Counts for a run of a tenant that has a request in progress.
+    fn run(accounts: &mut Accounts, number: i64, tenant: &str) -> Whose {
+        let board = "6f1c0c4e-7a55-4f0e-9d51-0a8d3a6b1c02".parse().unwrap();
+        let tenant = (!tenant.is_empty()).then(|| tenant.parse().unwrap());
+        let whose = Whose { run: (board, RunId(number)), tenant: (board, tenant) };
+        let entered = accounts.enter(&whose, &ApiConfig::default(), Instant::now());
+        assert!(entered.is_ok(), "{}", bound(entered));
+        whose
+    }
+
+    fn bound(refused: Result<(), Bound>) -> &'static str {
+        refused.map_or_else(|bound| bound.key, |()| "none")
+    }
+
+    #[test]
+    fn a_run_and_a_tenant_have_so_many_requests_under_way_and_no_more() {
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        let whose = run(&mut accounts, 1, "hostile");
+        let ask = |accounts: &mut Accounts, whose: &Whose| bound(accounts.enter(whose, &api, Instant::now()));
+        for _ in 1..api.requests_per_run {
+            assert_eq!(ask(&mut accounts, &whose), "none");
+        }
+        assert_eq!(ask(&mut accounts, &whose), "requests_per_run");
+        let others = (2..).take(api.requests_per_tenant - api.requests_per_run);
+        others.for_each(|number| drop(run(&mut accounts, number, "hostile")));
+        let another = Whose { run: (whose.run.0, RunId(1000)), ..whose.clone() };
+        assert_eq!(ask(&mut accounts, &another), "requests_per_tenant");
+        run(&mut accounts, 2000, "neighbour");
+        accounts.each(&whose, |account| account.requests -= 1);
+        assert_eq!(ask(&mut accounts, &another), "none", "one was answered");
+    }
+
+    #[test]
+    fn a_tenant_with_many_runs_leaves_room_for_the_files_of_others() {
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        let hostile: Vec<Whose> = (0..4).map(|n| run(&mut accounts, n, "hostile")).collect();
+        let met: Vec<&str> =
+            hostile.iter().flat_map(|run| [run; 5]).map(|run| bound(accounts.upload(run, &api))).collect();
+        assert_eq!(met.iter().filter(|bound| **bound == "none").count(), api.uploads_per_tenant);
+        assert_eq!(met[4], "uploads_per_run");
+        assert_eq!(met[19], "uploads_per_tenant");
+        let neighbour = run(&mut accounts, 9, "");
+        assert_eq!(bound(accounts.upload(&neighbour, &api)), "none");
+    }
+
+    #[test]
+    fn tenants_that_use_up_what_all_share_leave_one_of_it_to_each_other() {
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        for number in 0..40 {
+            let hostile = run(&mut accounts, number, &format!("hostile-{}", number % 4));
+            while accounts.upload(&hostile, &api).is_ok() {}
+            while accounts.reserve(&hostile, 1 << 20, &api).is_ok() {}
+        }
+        assert!(accounts.uploads <= api.uploads + 4 && accounts.bytes <= api.unread_bytes + (4 << 20));
+        let neighbour = run(&mut accounts, 99, "neighbour");
+        assert_eq!(bound(accounts.upload(&neighbour, &api)), "none");
+        assert_eq!(bound(accounts.upload(&neighbour, &api)), "uploads");
+        assert_eq!(bound(accounts.reserve(&neighbour, 1 << 20, &api)), "none");
+        assert_eq!(bound(accounts.reserve(&neighbour, 1 << 20, &api)), "unread_bytes");
+    }
+
+    #[test]
+    fn one_reply_may_be_larger_than_a_bound_and_a_second_may_not() {
+        let (mut accounts, api) = (accounts(), ApiConfig::default());
+        let run = run(&mut accounts, 1, "t");
+        assert_eq!(bound(accounts.reserve(&run, api.unread_bytes * 2, &api)), "none");
+        assert_eq!(bound(accounts.reserve(&run, 1, &api)), "unread_bytes_per_run");
+    }
+}

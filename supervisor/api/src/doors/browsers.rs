@@ -1,0 +1,51 @@
+//! Listener of the dashboard. Its pages identify the caller first and call the API afterwards.
+
+use std::io;
+use std::net::TcpListener as StdTcpListener;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::serve::{Door, Doorway, Front, Side};
+use crate::identity::Peer;
+use setup::browsers::Owner;
+
+/// Accepts browsers on a runtime until `stop`. Each request that reaches `pages` carries the peer
+/// [`Browser`](crate::Peer::Browser).
+///
+/// # Errors
+/// The runtime cannot use the listener.
+pub fn attend_browsers(
+    shared: &Doorway,
+    pages: Router,
+    listener: StdTcpListener,
+    rooms: &Handle,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let _entered = rooms.enter();
+    let listener = TcpListener::from_std(listener)?;
+    let front = Front { router: pages, gate: Arc::clone(&shared.front.gate) };
+    // Connections end together with the listener.
+    let shared = Doorway { front, stop: stop.clone(), ..shared.clone() };
+    let door = Arc::new(Door::new(Side::Browser, &shared, rooms.clone()));
+    shared.tasks.spawn_on(door.attend(listener, stop), rooms);
+    Ok(())
+}
+
+impl Doorway {
+    /// Calls the API for the owner of a session.
+    pub async fn ask_for(&self, owner: Arc<Owner>, mut request: Request) -> Response {
+        request.extensions_mut().insert(Peer::Session(owner));
+        match self.front.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}

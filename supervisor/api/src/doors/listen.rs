@@ -1,0 +1,83 @@
+//! Listeners that belong to no single run: binds them and serves their connections.
+
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::sync::Arc;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::bell::{Bell, Belled, bell};
+use super::bind::{bind_loopback, bind_unix};
+use super::run_doors::RunDoors;
+use super::serve::{Door, Doorway, Side};
+use base::failure::Failure;
+use host::manager_socket::OperatorSocket;
+use base::paths::Root;
+
+/// Access of workers to the board on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sockets {
+    /// Each run has a Unix socket of its own.
+    Unix,
+    /// All runs use a loopback port, because this host cannot grant one Unix socket and refuse the others.
+    Loopback,
+}
+
+/// Bound listeners that belong to no single run.
+#[derive(Debug)]
+pub struct Listeners {
+    /// None if the service manager holds the socket.
+    operator: Option<StdUnixListener>,
+    members: StdUnixListener,
+    rung: mpsc::Receiver<UnixStream>,
+    loopback: Option<std::net::TcpListener>,
+}
+
+impl Listeners {
+    /// Binds the listeners, and makes the operator's self-probe. The root's lock is held, so an existing socket file
+    /// belongs to a dead daemon, unless a service manager listens there.
+    pub fn bind(
+        root: &Root,
+        sockets: Sockets,
+        operator: OperatorSocket,
+    ) -> Result<(Self, Bell), Failure> {
+        let operator = match operator {
+            OperatorSocket::Passed(listener) => Some(listener),
+            OperatorSocket::Held => None,
+            OperatorSocket::Free => Some(bind_unix(&root.operator_socket(), 0o600)?),
+        };
+        // Closed to every user until a tenant has members.
+        let members = bind_unix(&root.members_socket(), 0o600)?;
+        let loopback = match sockets {
+            Sockets::Unix => None,
+            Sockets::Loopback => Some(bind_loopback(root)?),
+        };
+        let (bell, rung) = bell();
+        Ok((Listeners { operator, members, rung, loopback }, bell))
+    }
+
+    /// Returns the loopback port, if there is one.
+    pub fn port(&self) -> Option<u16> {
+        self.loopback.as_ref().and_then(|l| l.local_addr().ok()).map(|address| address.port())
+    }
+
+    /// Serves until the daemon stops; requests in progress are answered first.
+    pub fn serve(self, shared: &Doorway, doors: &RunDoors) -> Result<(), Failure> {
+        let failed = |e: std::io::Error| Failure::failed(format!("failed to serve a socket: {e}"));
+        let door = Arc::new(Door::new(Side::Operator, shared, Handle::current()));
+        let listener = self.operator.map(|operator| {
+            operator.set_nonblocking(true)?;
+            UnixListener::from_std(operator)
+        });
+        let listener = listener.transpose().map_err(failed)?;
+        shared.tasks.spawn(door.attend(Belled::new(listener, self.rung), shared.stop.clone()));
+        // Served on the workers' runtime, so that members cannot slow down operators.
+        self.members.set_nonblocking(true).map_err(failed)?;
+        let members = UnixListener::from_std(self.members).map_err(failed)?;
+        let door = Arc::new(Door::new(Side::Member, shared, doors.rooms()));
+        shared.tasks.spawn(door.attend(members, shared.stop.clone()));
+        shared.service.open_to_members();
+        self.loopback.map_or(Ok(()), |loopback| doors.attend_loopback(loopback)).map_err(failed)
+    }
+}

@@ -1,0 +1,103 @@
+//! Sends a reply, which counts for its caller until it has been read.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
+
+use super::crowd::Busy;
+use super::gate::{Pass, Reserved};
+use base::failure::Failure;
+
+/// Size of a piece of a reply, in bytes. The few pieces that the connection has taken no longer count.
+const PIECE: usize = 32 << 10;
+
+/// Marks a reply that is read from a file while it is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Streamed;
+
+/// Body of a reply, with its reservations.
+#[derive(Debug)]
+pub(in super::super) struct Outgoing {
+    source: Source,
+    _pass: Option<Arc<Pass>>,
+    _reserved: Option<Reserved>,
+    _busy: Option<Busy>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Whole(Bytes),
+    Stream(Body),
+}
+
+impl Outgoing {
+    /// Charges a reply to the caller. A reply that exceeds the caller's limit together with its unread replies is
+    /// refused.
+    pub(in super::super) async fn charge(
+        response: Response,
+        pass: Option<Arc<Pass>>,
+        busy: Option<Busy>,
+    ) -> Response {
+        let (parts, body) = response.into_parts();
+        let charged = if parts.extensions.get::<Streamed>().is_some() {
+            Ok((parts, Source::Stream(body), None))
+        } else {
+            match body.collect().await {
+                Ok(whole) => {
+                    let bytes = whole.to_bytes();
+                    reserve(pass.as_deref(), &bytes).map(|reserved| (parts, Source::Whole(bytes), reserved))
+                }
+                Err(error) => Err(Failure::failed(format!("the reply was not made: {error}"))),
+            }
+        };
+        match charged {
+            Ok((parts, source, reserved)) => {
+                let body = Outgoing { source, _pass: pass, _reserved: reserved, _busy: busy };
+                Response::from_parts(parts, Body::new(body))
+            }
+            Err(failure) => failure.into_response(),
+        }
+    }
+}
+
+fn reserve(pass: Option<&Pass>, bytes: &Bytes) -> Result<Option<Reserved>, Failure> {
+    pass.map(|pass| pass.reserve(bytes.len())).transpose()
+}
+
+impl hyper::body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match &mut self.source {
+            Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Source::Whole(bytes) => {
+                let piece = bytes.split_to(bytes.len().min(PIECE));
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
+            Source::Stream(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Whole(bytes) => bytes.is_empty(),
+            Source::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Whole(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Source::Stream(body) => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Listeners of all runs: opened before a run begins, kept at the path that its worker knows, and removed with the
+//! run.
+//!
+//! Each run has a directory of its own, which its view of the file system hides from other workers. Without such
+//! views, the mode closes it to workers with other uids. A live worker reaches a new socket in the same directory, so
+//! a run keeps its access when another daemon takes over.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kernel::{BoardId, RunId};
+use policies::Identity;
+use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::bind::bind_unix;
+use super::runtime::WorkersRuntime;
+use super::serve::{Door, Doorway, Side};
+use base::failure::Failure;
+use host::readiness::readable;
+use base::paths::{DOOR, Root, make_dir};
+
+/// Number of connections of a run that may wait to be accepted. Further ones fail with `EAGAIN`, or block in
+/// connect(2).
+const BACKLOG: i32 = 128;
+/// Interval between tries to restore a socket.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Run listeners of one daemon.
+#[derive(Debug)]
+pub struct RunDoors {
+    root: Root,
+    door: Arc<Door>,
+    porter: Handle,
+    /// Cancelled once connections may be accepted.
+    begun: CancellationToken,
+    stands: Mutex<HashMap<Key, Stand>>,
+    watch: Option<AsyncFd<OwnedFd>>,
+}
+
+/// Owner of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Run(BoardId, RunId),
+    /// All runs that an earlier release started: they know only the common socket.
+    Common,
+}
+
+/// An open listener.
+#[derive(Debug)]
+struct Stand {
+    place: Place,
+    file: (u64, u64),
+    watched: Option<i32>,
+    close: CancellationToken,
+}
+
+/// Path, mode and group of a listener.
+#[derive(Clone, Debug)]
+struct Place {
+    socket: PathBuf,
+    mode: u32,
+    group: Option<u32>,
+}
+
+impl RunDoors {
+    /// Makes the set without listeners. Its listeners accept no connection before [`RunDoors::begin`].
+    pub fn new(root: &Root, shared: &Doorway, workers: &WorkersRuntime) -> Result<Self, Failure> {
+        let Some((porter, rooms)) = workers.handles() else {
+            return Err(Failure::failed("the threads of the workers' doors have ended"));
+        };
+        let door = Arc::new(Door::new(Side::Worker, shared, rooms.clone()));
+        let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from);
+        let watch = watch.and_then(readable).inspect_err(|error| tracing::warn!(%error, "doors_not_watched"));
+        Ok(RunDoors {
+            root: root.clone(),
+            door,
+            porter: porter.clone(),
+            begun: CancellationToken::new(),
+            stands: Mutex::default(),
+            watch: watch.ok(),
+        })
+    }
+
+    /// Returns the runtime that serves workers' connections.
+    pub(super) fn rooms(&self) -> Handle {
+        self.door.rooms()
+    }
+
+    /// Serves a loopback port, where runs are distinguished by their tokens alone.
+    pub(super) fn attend_loopback(&self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let _entered = self.porter.enter();
+        let (listener, stop) = (TcpListener::from_std(listener)?, self.door.shared.stop.clone());
+        let attended = Arc::clone(&self.door).attend(listener, stop);
+        self.door.shared.tasks.spawn_on(attended, &self.porter);
+        Ok(())
+    }
+
+    /// Accepts connections from now on.
+    pub fn begin(&self) {
+        self.begun.cancel();
+    }
+
+    /// Opens the listener of a run for a worker of this user. Returns the path of the socket. Blocking.
+    pub fn open(
+        &self,
+        board: BoardId,
+        run: RunId,
+        identity: Option<Identity>,
+    ) -> Result<PathBuf, Failure> {
+        let socket = self.root.run_door(board, run);
+        // The directory stays the daemon's, so that the worker cannot change or replace its contents.
+        let (mode, group) = match identity {
+            Some(identity) => (0o710, Some(identity.gid)),
+            None => (0o700, None),
+        };
+        make_dir(&self.root.run_doors(), 0o711)?;
+        let place = Place { socket: socket.clone(), mode, group };
+        self.stand(&mut self.stands(), Key::Run(board, run), place)?;
+        Ok(socket)
+    }
+
+    /// Reopens the listener of a run that an earlier daemon started: its own, or the common one if it has none.
+    /// Blocking.
+    pub fn reopen(&self, board: BoardId, run: RunId) -> Result<(), Failure> {
+        let socket = self.root.run_door(board, run);
+        let mut stands = self.stands();
+        if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
+            let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
+            return self.stand(&mut stands, Key::Run(board, run), Place { socket, mode, group });
+        }
+        if stands.contains_key(&Key::Common) {
+            return Ok(());
+        }
+        let place = Place { socket: self.root.worker_socket(), mode: 0o711, group: None };
+        self.stand(&mut stands, Key::Common, place)
+    }
+
+    /// Removes the listener of a run without live processes. Blocking.
+    pub fn close(&self, (board, run): (BoardId, RunId)) {
+        let mut stands = self.stands();
+        if let Some(stand) = stands.remove(&Key::Run(board, run)) {
+            stand.close.cancel();
+            self.unwatch(&stand);
+        }
+        // Under the lock, so that `put_back` cannot restore it.
+        remove(&self.root.run_door(board, run));
+    }
+
+    /// Removes the sockets of runs that are over. Blocking.
+    pub fn sweep(&self) {
+        let stands = self.stands();
+        let kept: Vec<&Path> = stands.values().filter_map(|stand| stand.place.socket.parent()).collect();
+        let Ok(entries) = std::fs::read_dir(self.root.run_doors()) else { return };
+        for entry in entries.flatten().filter(|entry| !kept.contains(&entry.path().as_path())) {
+            remove(&entry.path().join(DOOR));
+        }
+    }
+
+    /// Restores sockets whose files were removed. Never returns.
+    pub async fn keep(&self) -> Infallible {
+        let mut told = String::new();
+        loop {
+            match self.put_back() {
+                Ok(()) => {
+                    told.clear();
+                    self.changed().await;
+                    continue;
+                }
+                Err(error) if error.to_string() == told => {}
+                Err(error) => {
+                    tracing::error!(%error, "doors_not_put_back");
+                    told = error.to_string();
+                }
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Makes every socket anew whose file is no longer the one made here.
+    pub fn put_back(&self) -> Result<(), Failure> {
+        let mut stands = self.stands();
+        let lost = stands.iter().filter(|(_, stand)| file(&stand.place.socket) != Some(stand.file));
+        let lost: Vec<(Key, Place)> = lost.map(|(key, stand)| (*key, stand.place.clone())).collect();
+        for (key, place) in lost {
+            tracing::warn!(socket = %place.socket.display(), "door_put_back");
+            make_dir(&self.root.run_doors(), 0o711)?;
+            self.stand(&mut stands, key, place)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a listener, in place of an earlier one with this key.
+    fn stand(&self, stands: &mut HashMap<Key, Stand>, key: Key, place: Place) -> Result<(), Failure> {
+        let dir = place.socket.parent().unwrap_or(&place.socket);
+        make_dir(dir, place.mode)?;
+        if place.group.is_some() {
+            std::os::unix::fs::lchown(dir, None, place.group)
+                .map_err(|e| Failure::file("give the group", dir, &e))?;
+        }
+        let mode = std::fs::Permissions::from_mode(place.mode);
+        std::fs::set_permissions(dir, mode).map_err(|e| Failure::file("set the mode of", dir, &e))?;
+        // Watched before the socket is bound, so that no removal of the file is missed.
+        let watched = self.watch.as_ref().and_then(|watch| {
+            let what = WatchFlags::DELETE
+                | WatchFlags::MOVED_FROM
+                | WatchFlags::MOVED_TO
+                | WatchFlags::DELETE_SELF
+                | WatchFlags::MOVE_SELF;
+            let added = add_watch(watch, dir, what);
+            added.inspect_err(|error| tracing::warn!(%error, dir = %dir.display(), "door_not_watched")).ok()
+        });
+        let failed = |e: io::Error| Failure::file("serve the socket", &place.socket, &e);
+        let listener = bind_unix(&place.socket, 0o666)?;
+        rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let file = file(&place.socket).unwrap_or_default();
+        let close = self.door.shared.stop.child_token();
+        {
+            let _entered = self.porter.enter();
+            let listener = UnixListener::from_std(listener).map_err(failed)?;
+            let (door, begun, stop) = (Arc::clone(&self.door), self.begun.clone(), close.clone());
+            let attended = async move {
+                tokio::select! {
+                    // Connections wait in the backlog until the daemon is ready.
+                    () = begun.cancelled() => {}
+                    () = stop.cancelled() => return,
+                }
+                match key {
+                    Key::Run(board, run) => door.attend_run(listener, (board, run), stop).await,
+                    Key::Common => door.attend(listener, stop).await,
+                }
+            };
+            self.door.shared.tasks.spawn_on(attended, &self.porter);
+        }
+        // The former listener ends only once the new one is in place.
+        let former = stands.insert(key, Stand { place, file, watched, close });
+        if let Some(former) = former {
+            former.close.cancel();
+        }
+        Ok(())
+    }
+
+    /// Waits for a change in the directory of a listener.
+    async fn changed(&self) {
+        let Some(watch) = &self.watch else { return std::future::pending().await };
+        match watch.readable().await {
+            Ok(mut guard) => {
+                let mut events = [0_u8; 4096];
+                // The contents of the events do not matter: every socket is checked.
+                while rustix::io::read(watch, &mut events).is_ok_and(|length| length > 0) {}
+                guard.clear_ready();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "doors_not_watched");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    fn unwatch(&self, stand: &Stand) {
+        if let (Some(watch), Some(watched)) = (&self.watch, stand.watched) {
+            // The directory may be gone, and the watch with it.
+            remove_watch(watch, watched).ok();
+        }
+    }
+
+    fn stands(&self) -> MutexGuard<'_, HashMap<Key, Stand>> {
+        self.stands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a socket and its directory.
+fn remove(socket: &Path) {
+    let dir = socket.parent().unwrap_or(socket);
+    for removed in [std::fs::remove_file(socket), std::fs::remove_dir(dir)] {
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(dir = %dir.display(), %error, "door_not_removed");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn file(socket: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(socket).ok()?;
+    Some((meta.dev(), meta.ino()))
+}

@@ -1,0 +1,65 @@
+//! Runtimes that accept and serve workers, and the descriptor limit of the daemon.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use base::failure::Failure;
+
+/// Number of threads that process workers' requests; they never block.
+const THREADS: usize = 1;
+/// Number of threads on which workers' requests read the board and write files. More than processors would only wait
+/// for each other; further requests queue in order.
+const BLOCKING: usize = 8;
+
+/// Runtimes of the workers' listeners. No request of a worker runs on the threads of the operator's socket, the owner
+/// loop or the dispatcher.
+#[derive(Debug)]
+pub struct WorkersRuntime {
+    /// Accepts connections and refuses excess ones. All workers may share one queue, so no other work may hold up its
+    /// thread.
+    porter: Option<Runtime>,
+    /// Serves admitted connections.
+    rooms: Option<Runtime>,
+}
+
+impl WorkersRuntime {
+    /// Starts the threads.
+    pub fn start() -> Result<Self, Failure> {
+        let start = |name: &str| {
+            Builder::new_multi_thread()
+                .worker_threads(THREADS)
+                .max_blocking_threads(BLOCKING)
+                .thread_name(name)
+                .enable_all()
+                .build()
+                .map_err(|e| {
+                    Failure::failed(format!("failed to start the threads of the workers' door: {e}"))
+                })
+        };
+        Ok(WorkersRuntime { porter: Some(start("workers-porter")?), rooms: Some(start("workers-door")?) })
+    }
+
+    /// Returns the accepting and the serving runtime; none once they are stopped.
+    pub(super) fn handles(&self) -> Option<(&Handle, &Handle)> {
+        self.porter.as_ref().map(Runtime::handle).zip(self.rooms.as_ref().map(Runtime::handle))
+    }
+}
+
+impl Drop for WorkersRuntime {
+    fn drop(&mut self) {
+        // May run on a thread of another runtime, which must not wait for these threads.
+        for runtime in self.porter.take().into_iter().chain(self.rooms.take()) {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Raises the descriptor limit to the hard limit, and returns it. Workers get limits of their own.
+pub fn raise_descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "descriptor_limit_not_raised");
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}

@@ -1,0 +1,21 @@
+//! Boolean query parameters in the notations of other boards' clients.
+
+use serde::{Deserialize as _, Deserializer, de};
+
+/// Accepts `true` and `false` in any case, `1` and `0`, and a JSON boolean.
+pub fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Said {
+        Is(bool),
+        Word(String),
+    }
+    match Said::deserialize(deserializer)? {
+        Said::Is(flag) => Ok(flag),
+        Said::Word(word) => match word.to_lowercase().as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => Err(de::Error::custom(format!("`{word}` is neither true nor false"))),
+        },
+    }
+}

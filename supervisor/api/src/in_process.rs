@@ -1,0 +1,90 @@
+//! Calls the router without a socket: for a command that works on the board without a daemon, and for plugins.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::{Request, StatusCode, header};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use kernel::{BoardName, PluginName, RequestId};
+
+use super::doors::Doorway;
+use super::identity::{BOARD_HEADER, CallingPlugin, Concern, Peer, REQUEST_HEADER};
+use super::router::{Surface, front};
+use base::failure::{Failure, Problem};
+use service::Service;
+
+/// Answers a request of the person who runs this process. Returns the status and the whole body.
+pub async fn answer(
+    service: Arc<Service>,
+    surface: Surface,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Bytes), Failure> {
+    let (head, body) = request.into_parts();
+    let mut request = Request::from_parts(head, Body::new(body));
+    request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
+    let response = match front(service, None, surface, CancellationToken::new()).router.oneshot(request).await
+    {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let status = response.status();
+    let body = response.into_body().collect().await;
+    let body = body.map_err(|e| Failure::failed(format!("the reply cannot be read: {e}")))?;
+    Ok((status, body.to_bytes()))
+}
+
+/// Router of the daemon, for requests of plugins.
+#[derive(Clone, Debug)]
+pub struct Inside(Router);
+
+/// Request of a plugin.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    pub plugin: &'a PluginName,
+    pub concern: &'a Concern,
+    pub board: &'a BoardName,
+    pub verb: &'a str,
+    pub body: &'a serde_json::Value,
+    /// Id; a repeat with the same id gets the first reply.
+    pub id: Option<RequestId>,
+}
+
+impl Inside {
+    /// Returns the router behind the listeners of a daemon.
+    pub fn of(doorway: &Doorway) -> Self {
+        Inside(doorway.front.router.clone())
+    }
+
+    /// Carries out a plugin's request with the rights of the system. A refusal is an error.
+    pub async fn carry_out(&self, asked: Asked<'_>) -> Result<(), Failure> {
+        let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("the request was not made: {e}"));
+        let mut request = Request::post(format!("/api/v1/verbs/{}", asked.verb))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(BOARD_HEADER, asked.board.as_str());
+        if let Some(id) = &asked.id {
+            request = request.header(REQUEST_HEADER, id.as_str());
+        }
+        let body = serde_json::to_vec(asked.body).map_err(|e| failed(&e))?;
+        let mut request = request.body(Body::from(body)).map_err(|e| failed(&e))?;
+        request.extensions_mut().insert(Peer::Plugin(CallingPlugin {
+            name: asked.plugin.clone(),
+            concern: asked.concern.clone(),
+        }));
+        let response = match self.0.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let is_done = response.status().is_success();
+        let body = response.into_body().collect().await.map_err(|e| failed(&e))?.to_bytes();
+        if is_done {
+            return Ok(());
+        }
+        let problem: Problem = serde_json::from_slice(&body).map_err(|e| failed(&e))?;
+        Err(Failure::from(problem))
+    }
+}

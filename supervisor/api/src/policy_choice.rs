@@ -1,0 +1,138 @@
+//! Decides which policies a caller may give to runs: by name, or by the profile or lane that a task gets.
+//!
+//! 1. An operator may give any policy.
+//! 2. Another caller names no policy, except for a plugin, which may name the policy of its `plugin.toml`. A worker's
+//!    policy is decided by the board, from its run.
+//! 3. The policy of each run that another caller causes confines the run, or an operator chose it for this caller: it is
+//!    the default of the configuration, or the policy of the caller's tenant, plugin or run.
+//!
+//! The third rule is checked in the transaction of each write, for the tasks that the write created, assigned, edited
+//! or gave to a reviewer, so no verb can leave it out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kernel::{
+    Actor, Error, EventFilter, EventId, EventKind, PluginName, Profile, RunRef, Task, TaskId, View,
+};
+
+use super::confined::{confined, not_for_members};
+use setup::config::Config;
+use setup::config::definitions::Found;
+use base::exit::Code;
+use base::failure::Failure;
+use setup::roster::Roster;
+use service::Service;
+
+/// Events after which other runs may follow than before.
+const KINDS: [EventKind; 4] =
+    [EventKind::Assigned, EventKind::Created, EventKind::Edited, EventKind::ReviewRequested];
+
+/// A caller, for this decision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking<'a> {
+    pub(super) actor: &'a Actor,
+    /// Calling plugin, if any.
+    pub(super) plugin: Option<&'a PluginName>,
+    /// True for the sender of a chat.
+    pub(super) is_chat: bool,
+}
+
+/// Policies of a caller that is no operator.
+#[derive(Debug)]
+pub(super) struct PolicyChoice {
+    roster: Arc<Roster>,
+    config: Arc<Config>,
+    /// Policies that an operator chose for this caller.
+    own: BTreeSet<String>,
+    run: Option<RunRef>,
+}
+
+/// Returns the policy of the `plugin.toml` of a plugin.
+fn of_plugin(service: &Service, name: &PluginName) -> Option<String> {
+    match service.plugins().find(name.as_str()) {
+        Found::Usable(plugin) => Some(plugin.manifest.policy.clone()),
+        Found::Disabled(_) | Found::Absent => None,
+    }
+}
+
+/// Refuses a policy that the caller may not name.
+pub(super) fn require_name(service: &Service, asking: Asking<'_>, policy: &str) -> Result<(), Failure> {
+    if let Some(name) = asking.plugin {
+        let own = of_plugin(service, name);
+        if own.as_deref() == Some(policy) {
+            return Ok(());
+        }
+        let why = format!("the plugin {name} may not name the policy {policy} for a task");
+        let hint = "leave the policy out, or name the one of its plugin.toml";
+        return Err(Failure::new(Code::NotPermitted, why).hint(hint));
+    }
+    if confined(asking.actor).is_some() {
+        return Err(not_for_members("the policy of a task"));
+    }
+    if asking.is_chat {
+        let why = "a chat names no policy of a task: an operator chooses it";
+        return Err(Failure::new(Code::NotPermitted, why).hint("leave the policy out"));
+    }
+    Ok(())
+}
+
+impl PolicyChoice {
+    /// Returns the policies of a caller; none for an operator, and for the daemon itself.
+    pub(super) fn of(service: &Service, asking: Asking<'_>) -> Option<Self> {
+        let Asking { actor, plugin, is_chat } = asking;
+        if actor.run.is_none() && confined(actor).is_none() && plugin.is_none() && !is_chat {
+            return None;
+        }
+        let (roster, config) = (service.roster(), service.config());
+        let of_tenant = actor.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.policy.clone());
+        let of_plugin = plugin.and_then(|name| of_plugin(service, name));
+        let own = [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
+        Some(PolicyChoice { roster, config, own, run: actor.run.clone() })
+    }
+
+    /// Refuses a write since `before` after which a run of a policy follows that the caller may not give.
+    pub(super) fn require(mut self, view: &View<'_>, before: EventId) -> Result<(), Error> {
+        let mut filter = EventFilter { since: before, ..EventFilter::default() };
+        filter.kinds = KINDS.iter().map(ToString::to_string).collect();
+        let mut tasks = BTreeSet::new();
+        loop {
+            let found = view.some_events(&filter)?;
+            tasks.extend(found.rows.iter().filter_map(|event| event.task_id.clone()));
+            match found.rows.last() {
+                Some(last) if found.more => filter.since = last.id,
+                Some(_) | None => break,
+            }
+        }
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        if let Some(run) = self.run.take() {
+            self.own.extend(view.run(run.run)?.and_then(|run| run.policy));
+            self.own.extend(view.task(&run.task)?.and_then(|task| task.policy));
+        }
+        tasks.iter().try_for_each(|id| self.require_task(view, id))
+    }
+
+    fn require_task(&self, view: &View<'_>, id: &TaskId) -> Result<(), Error> {
+        let Some(task) = view.task(id)? else { return Ok(()) };
+        let performers = [task.assignee.as_ref(), task.reviewer.as_ref()];
+        performers.into_iter().flatten().try_for_each(|profile| self.require_performer(&task, profile))
+    }
+
+    fn require_performer(&self, task: &Task, profile: &Profile) -> Result<(), Error> {
+        let policy = self.roster.policy_name(profile, task.policy.as_deref(), &self.config);
+        if self.own.contains(&policy) || self.roster.policies().confines(&policy) {
+            return Ok(());
+        }
+        Err(Error::Forbidden {
+            message: format!(
+                "{profile} works under the policy {policy}, which does not confine a run; only an operator gives it to a task"
+            ),
+            hint: Some(
+                "name another assignee, or ask an operator: the policy of a tenant, in its file, is open to its users"
+                    .to_owned(),
+            ),
+        })
+    }
+}

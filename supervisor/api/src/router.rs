@@ -1,0 +1,177 @@
+//! The router: identifies the caller before it looks up the path; refusals become problem documents.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use schemars::Schema;
+use tokio_util::sync::CancellationToken;
+
+use super::call::Entry;
+use super::doors::{Bound, Busy, Doorway, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
+use super::identity::{OperatorKey, Peer, identify};
+use super::streams::Streams;
+use base::exit::Code;
+use base::failure::{Failure, Problem};
+use service::Service;
+
+/// State shared by all handlers.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub(super) service: Arc<Service>,
+    key: Option<OperatorKey>,
+    gate: Arc<Gate>,
+    pub(super) streams: Arc<Streams>,
+    /// Cancelled when the daemon stops.
+    pub(super) stop: CancellationToken,
+    /// Verbs that a path leads to.
+    pub(super) verbs: Arc<[Entry]>,
+    /// Paths whose messages have their own format.
+    pub(super) exchanges: Arc<[Messages]>,
+}
+
+/// Contents of an API: its paths, without the service behind them, and the verbs that they lead to.
+#[derive(Debug)]
+pub struct Surface {
+    /// Paths.
+    pub routes: Routes,
+    pub verbs: Vec<Entry>,
+    /// Paths whose messages have their own format.
+    pub exchanges: Vec<Messages>,
+    /// Background work of a daemon, until it is stopped.
+    pub beside: Vec<Beside>,
+    /// Listeners in addition to the operators' and the workers'.
+    pub doors: Vec<OwnDoor>,
+}
+
+/// Description of a path whose messages have their own format.
+#[derive(Clone, Copy, Debug)]
+pub struct Messages {
+    /// Path to which they are posted.
+    pub path: &'static str,
+    /// Purpose, on one line.
+    pub about: &'static str,
+    /// Verb whose permission a caller needs; none for every caller.
+    pub verb: Option<&'static str>,
+    /// Returns the schema of a message.
+    pub message: fn() -> Schema,
+    /// Returns the schema of the reply.
+    pub reply: fn() -> Schema,
+}
+
+/// Additional listener of the API, which runs while the daemon serves.
+pub type OwnDoor = fn(Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Background work that a daemon does while it serves.
+pub type Beside = fn(Arc<Service>, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Paths of the API, without the service behind them.
+pub type Routes = Router<Shared>;
+
+/// Makes the API of a service. `stop` ends the streams.
+pub fn front(
+    service: Arc<Service>,
+    key: Option<OperatorKey>,
+    surface: Surface,
+    stop: CancellationToken,
+) -> Front {
+    let gate = Arc::new(Gate::new(Arc::clone(&service)));
+    let shared = Shared {
+        service,
+        key,
+        gate: Arc::clone(&gate),
+        streams: Arc::default(),
+        stop,
+        verbs: surface.verbs.into(),
+        exchanges: surface.exchanges.into(),
+    };
+    let router = surface
+        .routes
+        .fallback(|| async {
+            Failure::new(Code::NotFound, "no such path in this API")
+                .hint("the paths are listed in `supervisor help docs/api.md`")
+        })
+        .method_not_allowed_fallback(|| async {
+            Failure::new(Code::Method, "this path does not support this method")
+                .hint("the header `Allow` names the methods that it supports")
+        })
+        // The outermost layer, so that an unknown caller cannot even learn which paths exist.
+        .layer(middleware::from_fn_with_state(shared.clone(), know_caller))
+        .with_state(shared);
+    Front { router, gate }
+}
+
+/// Identifies and admits the caller before a handler is looked up, and charges the reply to the caller afterwards.
+async fn know_caller(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (request, rest) = Intake::lend(request);
+    let response = match known(&shared, &peer, request).await {
+        Ok((request, pass, busy)) => {
+            let response = next.run(request).await;
+            Outgoing::charge(response, pass, busy).await
+        }
+        Err(failure) => failure.into_response(),
+    };
+    rest.drain().await;
+    response
+}
+
+/// A request of an identified caller, with its admission and its busy mark.
+type Known = (Request, Option<Arc<Pass>>, Option<Busy>);
+
+async fn known(shared: &Shared, peer: &Peer, mut request: Request) -> Result<Known, Failure> {
+    // Every request on a run's own socket counts for this run, whatever token it presents.
+    let owner = match peer {
+        Peer::Run(board, run) => Some((*board, *run)),
+        Peer::Operator(_)
+        | Peer::Member(_)
+        | Peer::Worker
+        | Peer::InProcess(_)
+        | Peer::Browser(_)
+        | Peer::Session(_)
+        | Peer::Plugin(..) => None,
+    };
+    if let Some(run) = owner {
+        shared.gate.count(run)?;
+    }
+    let caller = identify(&shared.service, shared.key.as_ref(), peer, request.headers()).await?;
+    if let Some(counted) = caller.counted().filter(|_| owner.is_none()) {
+        shared.gate.count(counted)?;
+    }
+    let pass = shared.gate.enter(&caller)?.map(Arc::new);
+    let busy = request.extensions().get::<Seat>().map(|seat| seat.busy(caller.run())).transpose();
+    let busy = busy.map_err(|bound| crowded(pass.as_deref(), bound))?;
+    request.extensions_mut().insert(caller);
+    if let Some(pass) = &pass {
+        request.extensions_mut().insert(Arc::clone(pass));
+    }
+    Ok((request, pass, busy))
+}
+
+fn crowded(pass: Option<&Pass>, bound: Bound) -> Failure {
+    match pass {
+        Some(pass) => pass.crowded(bound),
+        None => Failure::new(Code::Throttled, bound.to_string()),
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&Problem::from(&self)).unwrap_or_default();
+        let mut response =
+            (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+        if self.code == Code::Throttled {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(REST.as_secs()));
+        }
+        response
+    }
+}

@@ -1,0 +1,106 @@
+//! Abbreviated task ids: a prefix of an id that no other task's id shares.
+
+use kernel::TaskId;
+use schemars::{JsonSchema, Schema, schema_for};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Number of hexadecimal digits in an id that this program generates.
+const DIGITS: usize = 8;
+
+/// True if a text may be an abbreviated id. False for a full id.
+fn is_short(text: &str) -> bool {
+    text.strip_prefix("t_").is_some_and(|digits| {
+        (1..DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// True if a JSON request may contain an abbreviated id: a cheap check before the request is parsed.
+pub fn may_be_in(body: &[u8]) -> bool {
+    body.split(|byte| *byte == b'"').any(|text| std::str::from_utf8(text).is_ok_and(is_short))
+}
+
+/// Returns the abbreviated ids of a request, in the fields that its schema declares as task ids.
+pub fn in_request<'a>(schema: &Schema, request: &'a mut Value) -> Vec<&'a mut Value> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
+    let found = request.as_object_mut().into_iter().flatten().filter(|(name, _)| is_id(name));
+    let texts = found.flat_map(|(_, value)| match value {
+        Value::Array(items) => items.iter_mut().collect(),
+        other => vec![other],
+    });
+    texts.filter(|value| value.as_str().is_some_and(is_short)).collect()
+}
+
+/// Returns the task ids of a request, from the fields that its schema declares as task ids.
+pub fn of_request<T: Serialize + JsonSchema>(request: &T) -> Result<Vec<TaskId>, Failure> {
+    let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be read: {e}"));
+    let request = serde_json::to_value(request).map_err(failed)?;
+    let schema = schema_for!(T);
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let is_id = |name: &str| fields.and_then(|fields| fields.get(name)).is_some_and(names_a_task);
+    let named = request.as_object().into_iter().flatten().filter(|(name, _)| is_id(name));
+    let texts = named.flat_map(|(_, value)| match value {
+        Value::Array(items) => items.iter().collect(),
+        other => vec![other],
+    });
+    let ids = texts.filter_map(Value::as_str).map(str::parse);
+    ids.collect::<Result<_, _>>().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))
+}
+
+/// True if the schema of a field, or of its items, is the schema of a task id.
+fn names_a_task(field: &Value) -> bool {
+    let whole = schema_for!(TaskId);
+    let is_whole = field.get("pattern").is_some_and(|pattern| whole.get("pattern") == Some(pattern));
+    let parts = ["items", "anyOf"].into_iter().filter_map(|part| field.get(part));
+    is_whole
+        || parts
+            .flat_map(|part| part.as_array().map_or_else(|| vec![part], |parts| parts.iter().collect()))
+            .any(names_a_task)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use verbs::{Archive, Comment, Link, Unblock};
+
+    fn found(schema: &Schema, mut request: Value) -> Vec<String> {
+        in_request(schema, &mut request)
+            .iter()
+            .filter_map(|value| value.as_str().map(str::to_owned))
+            .collect()
+    }
+
+    #[test]
+    fn all_tasks_of_a_request_are_found_for_who_may_see_some_alone() {
+        let id = |text: &str| text.parse::<TaskId>().unwrap();
+        let link: Link =
+            serde_json::from_value(json!({ "parent_id": "t_00000001", "child_id": "t_00000002" })).unwrap();
+        let mut found = of_request(&link).unwrap();
+        found.sort();
+        assert_eq!(found, [id("t_00000001"), id("t_00000002")]);
+        let unblock = Unblock { task_ids: vec![id("t_00000003"), id("t_00000004")], ..Unblock::default() };
+        assert_eq!(of_request(&unblock).unwrap(), [id("t_00000003"), id("t_00000004")]);
+        let rm = Archive { rm: Some(vec![id("t_00000005")]), ..Archive::default() };
+        assert_eq!(of_request(&rm).unwrap(), [id("t_00000005")]);
+    }
+
+    #[test]
+    fn an_id_is_found_where_a_task_is_named_and_nowhere_else() {
+        let request = json!({ "task_id": "t_0", "body": "t_0", "author": null });
+        assert_eq!(found(&schema_for!(Comment), request), ["t_0"]);
+        assert_eq!(
+            found(&schema_for!(Link), json!({ "parent_id": "t_12", "child_id": "t_ab" })),
+            ["t_ab", "t_12"]
+        );
+        let request = json!({ "task_ids": ["t_0123abcd", "t_0123", "t_x"], "reason": "t_1" });
+        assert_eq!(found(&schema_for!(Unblock), request), ["t_0123"]);
+        assert!(
+            may_be_in(br#"{"task_id":"t_01"}"#) && !may_be_in(br#"{"task_id":"t_0123abcd","title":"t"}"#)
+        );
+    }
+}

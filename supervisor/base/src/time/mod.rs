@@ -1,0 +1,7 @@
+//! Durations and points in time as people and clients write and read them.
+
+pub mod duration;
+pub mod since;
+pub mod timestamp;
+pub mod wait;
+mod written;

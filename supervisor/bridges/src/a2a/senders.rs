@@ -1,0 +1,146 @@
+//! Senders: identifies them by their bearer tokens, and limits their requests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::HeaderMap;
+use kernel::Actor;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use api::hash_token;
+use setup::config::Config;
+use setup::config::a2a::A2aSender;
+use service::Service;
+
+/// Limit on the requests of one sender in progress, streams included.
+const AT_ONCE: usize = 16;
+/// Period of the limit on requests.
+const WINDOW: Duration = Duration::from_mins(1);
+
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    pub(super) name: String,
+    pub(super) terms: A2aSender,
+}
+
+impl Sender {
+    /// Returns the mark of its tasks.
+    pub(super) fn mark(&self) -> String {
+        format!("a2a:{}", self.name)
+    }
+
+    /// Returns the sender as a user of its tenant.
+    pub(super) fn actor(&self) -> Actor {
+        Actor { tenant: Some(self.terms.tenant.clone()), ..Actor::person(format!("a2a-{}", self.name)) }
+    }
+}
+
+/// Refusal of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Shut {
+    /// The token is missing or unknown.
+    Unknown,
+    /// Too many requests per minute, or in progress; with the pause before another try.
+    TooMuch(Duration),
+}
+
+/// Request counters of a sender.
+#[derive(Debug)]
+struct Count {
+    begun: Instant,
+    requests: u32,
+    room: Arc<Semaphore>,
+}
+
+/// Tokens of one configuration. Secrets are read together with the configuration, so a changed one applies after a
+/// reload.
+#[derive(Debug)]
+struct Known {
+    config: Arc<Config>,
+    digests: Vec<([u8; 32], String)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    known: Mutex<Option<Known>>,
+    counts: Mutex<HashMap<String, Count>>,
+}
+
+impl Senders {
+    /// Admits a request by its headers. The returned permit counts it as in progress until it is dropped.
+    pub(super) fn admit(
+        &self,
+        service: &Service,
+        headers: &HeaderMap,
+    ) -> Result<(Sender, OwnedSemaphorePermit), Shut> {
+        let shown = headers.get(hyper::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let bearer = |text: &str| {
+            let (scheme, token) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| hash_token(token.trim()))
+        };
+        let digest = shown.and_then(bearer).ok_or(Shut::Unknown)?;
+        let config = service.config();
+        let name = self.name_of(service, &config, &digest).ok_or(Shut::Unknown)?;
+        let terms = config.a2a.senders.get(&name).cloned().ok_or(Shut::Unknown)?;
+        let room = self.count(&name, config.a2a.per_minute)?;
+        Ok((Sender { name, terms }, room))
+    }
+
+    fn name_of(&self, service: &Service, config: &Arc<Config>, digest: &[u8; 32]) -> Option<String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.config, config));
+        if !is_fresh {
+            let stores = service.root().secret_stores();
+            let read = |(name, sender): (&String, &A2aSender)| match sender
+                .secret
+                .fetch(&format!("a2a sender {name}"), &stores)
+            {
+                Ok(value) => {
+                    let text = String::from_utf8_lossy(value.bytes()).trim().to_owned();
+                    (!text.is_empty()).then(|| (hash_token(&text), name.clone()))
+                }
+                Err(error) => {
+                    tracing::warn!(sender = name.as_str(), %error, "a2a_sender_without_token");
+                    None
+                }
+            };
+            let digests = config.a2a.senders.iter().filter_map(read).collect();
+            *known = Some(Known { config: Arc::clone(config), digests });
+        }
+        // Digests are compared, so that the time reveals nothing about a token.
+        known.as_ref()?.digests.iter().find(|(own, _)| own == digest).map(|(_, name)| name.clone())
+    }
+
+    fn count(&self, name: &str, per_minute: u32) -> Result<OwnedSemaphorePermit, Shut> {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Count { begun: Instant::now(), requests: 0, room: Arc::new(Semaphore::new(AT_ONCE)) };
+        // The names come from the configuration, so they are few.
+        let count = counts.entry(name.to_owned()).or_insert_with(fresh);
+        let elapsed = count.begun.elapsed();
+        if elapsed >= WINDOW {
+            (count.begun, count.requests) = (Instant::now(), 0);
+        }
+        if count.requests >= per_minute {
+            return Err(Shut::TooMuch(WINDOW.saturating_sub(elapsed)));
+        }
+        count.requests += 1;
+        Arc::clone(&count.room).try_acquire_owned().map_err(|_| Shut::TooMuch(Duration::from_secs(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_has_its_share_of_requests_and_no_more_at_once() {
+        let senders = Senders::default();
+        let held: Vec<_> = (0..AT_ONCE).map(|_| senders.count("a", 100).unwrap()).collect();
+        assert_eq!(senders.count("a", 100).unwrap_err(), Shut::TooMuch(Duration::from_secs(1)));
+        assert!(senders.count("b", 100).is_ok(), "another one does not wait");
+        drop(held);
+        assert!(senders.count("a", 100).is_ok());
+        assert!(matches!(senders.count("a", 10).unwrap_err(), Shut::TooMuch(_)), "of this minute");
+    }
+}

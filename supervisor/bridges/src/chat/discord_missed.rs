@@ -1,0 +1,84 @@
+//! Reads Discord messages that were missed without a resumable connection: from the last known message of each channel
+//! with a known sender.
+
+use std::time::Duration;
+
+use kernel::{Clock as _, SystemClock};
+use tokio::time::Instant;
+
+use super::bridge::Bridge;
+use super::conversation::Conversation;
+use super::discord_message::take;
+use setup::automation::chat::{Chatroom, Known};
+use delivery::notify::{Undelivered, message_number};
+
+/// Time limit of the reading. The gateway expects a heartbeat after 41 s.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Number of messages per page.
+const PAGE: usize = 100;
+/// Longest pause between two pages that the service may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// First millisecond of Discord's ids, and its shift (discord.com/developers, "Snowflakes").
+const FIRST: u64 = 1_420_070_400_000;
+const SHIFT: u32 = 22;
+
+/// Carries out the missed messages, as far as they can be read.
+pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, own: &str) {
+    let until = Instant::now() + LIMIT;
+    for (channel, room) in bridge.service.chats().rooms(&bridge.name) {
+        if let Err(error) = read_on(bridge, conversation, own, &channel, room, until).await {
+            tracing::warn!(chat = %bridge.name, channel, %error, "chat_messages_missed");
+        }
+    }
+    begin(bridge);
+}
+
+/// Adds the default channel to the known ones, from now on.
+fn begin(bridge: &Bridge) {
+    let (desk, name) = (bridge.service.chats(), &bridge.name);
+    let Some(to) = bridge.channel.to.as_ref().filter(|to| is_number(to)) else { return };
+    if desk.rooms(name).iter().any(|(channel, _)| channel == to) {
+        return;
+    }
+    let now = u64::try_from(SystemClock.now().as_micros() / 1000).unwrap_or(0);
+    let room = Chatroom { last: now.saturating_sub(FIRST) << SHIFT, is_direct: false };
+    desk.heard_in(name, to, room, Known::Yes);
+}
+
+async fn read_on(
+    bridge: &Bridge,
+    conversation: &mut Conversation,
+    own: &str,
+    channel: &str,
+    room: Chatroom,
+    until: Instant,
+) -> Result<(), Undelivered> {
+    if !is_number(channel) {
+        return Ok(());
+    }
+    let mut after = room.last;
+    loop {
+        if Instant::now() >= until {
+            return Err(Undelivered::later("there was no time to read on"));
+        }
+        let said = match bridge.talk().discord_messages(channel, after).await {
+            Ok(said) => said,
+            Err(Undelivered::Later { after: Some(pause), .. }) if pause <= LONGEST_PAUSE => {
+                tokio::time::sleep(pause).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for message in &said {
+            take(bridge, conversation, own, message, room.is_direct).await;
+        }
+        match said.last().map(message_number) {
+            Some(last) if said.len() >= PAGE && last > after => after = last,
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+fn is_number(channel: &str) -> bool {
+    !channel.is_empty() && channel.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,69 @@
+//! Schedule written in a chat: its times and one task, whose messages return to the same thread.
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use kernel::{Missed, Overlap, Profile, ScheduleName};
+
+use super::here::place;
+use super::verb::{Asker, parsed};
+use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
+use base::failure::Failure;
+use verbs::{SaveSchedule, of_address};
+
+/// What `/schedules add` takes.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "add",
+    bin_name = "/schedules add",
+    no_binary_name = true,
+    disable_help_flag = true,
+    color = clap::ColorChoice::Never,
+    term_width = 0
+)]
+struct Add {
+    /// Its name
+    name: ScheduleName,
+    #[command(flatten)]
+    times: TimesText,
+    /// What becomes of missed ticks: skip, once or all
+    #[arg(long, value_name = "RULE", default_value = "once")]
+    missed: Missed,
+    /// What becomes of a tick while an earlier task is open: skip, queue or replace
+    #[arg(long, value_name = "RULE", default_value = "skip")]
+    overlap: Overlap,
+    /// The title of its task; lines after the first are the body
+    #[arg(long, value_name = "TEXT")]
+    title: String,
+    /// Who does it
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<Profile>,
+}
+
+/// Adds the schedule described by the words after `/schedules add`.
+pub(super) async fn add(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+    let command = Add::command();
+    let open: Vec<String> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();
+    let open: Vec<&str> = open.iter().map(String::as_str).collect();
+    let matches = parsed(command, &open, words)?;
+    let add = Add::from_arg_matches(&matches).map_err(|e| Failure::usage(e.to_string()))?;
+    let body = asker.heard.text.split_once('\n').map(|(_, rest)| rest.trim().to_owned());
+    let task = TaskText {
+        title: add.title,
+        body: body.filter(|body| !body.is_empty()),
+        assignee: add.assignee,
+        workspace: place(asker).await?.map(|path| format!("dir:{path}")),
+        ..TaskText::default()
+    };
+    let schedule = ScheduleText {
+        cron: add.times.cron,
+        every: add.times.every,
+        at: add.times.at,
+        time_zone: add.times.time_zone,
+        missed: add.missed,
+        overlap: add.overlap,
+        board: Some(asker.board.clone()),
+        channel: Some(of_address(&asker.address())),
+        task: Some(task),
+        ..ScheduleText::default()
+    };
+    asker.shown(SaveSchedule { name: add.name, schedule: Some(schedule), text: None, replace: false }).await
+}

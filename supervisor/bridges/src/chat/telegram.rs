@@ -1,0 +1,207 @@
+//! Telegram bridge, by long polling (`getUpdates`). The next request confirms an update after it was carried out; a
+//! repeated one has the same id.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::bridge::Bridge;
+use setup::automation::chat::Heard;
+use delivery::notify::Undelivered;
+
+/// Time for which the service holds a request without updates.
+const POLL: Duration = Duration::from_secs(50);
+/// Additional time limit of a response.
+const MARGIN: Duration = Duration::from_secs(15);
+/// Limit on the updates of one response.
+const BATCH: u32 = 20;
+/// Pause after an empty response that came at once, in case a service does not wait.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Deserialize)]
+struct Me {
+    id: i64,
+    username: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Update {
+    update_id: i64,
+    /// Parsed separately, so that an unknown form is skipped.
+    #[serde(default)]
+    message: Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct Incoming {
+    message_id: i64,
+    from: Option<User>,
+    chat: Chat,
+    text: Option<String>,
+    message_thread_id: Option<i64>,
+    #[serde(default)]
+    is_topic_message: bool,
+    reply_to_message: Option<Replied>,
+    /// Origin of a forwarded message, which is another's.
+    forward_origin: Option<Value>,
+    forward_date: Option<i64>,
+    /// Bot through which the message was made.
+    via_bot: Option<Value>,
+    /// Chat in whose name the message was sent.
+    sender_chat: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct User {
+    id: i64,
+    #[serde(default)]
+    is_bot: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Chat {
+    id: i64,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Replied {
+    message_id: i64,
+    from: Option<User>,
+}
+
+/// Handles messages until `stop`.
+pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
+    let mut conversation = bridge.conversation();
+    let me: Me = read(bridge.talk().telegram("getMe", &json!({}), MARGIN).await?)?;
+    bridge.connected(Some(&format!("@{}", me.username)));
+    let account = format!("{} {}", bridge.name, me.id);
+    let desk = bridge.service.chats();
+    loop {
+        let body = json!({
+            "offset": desk.position(&account),
+            "limit": BATCH,
+            "timeout": POLL.as_secs(),
+            "allowed_updates": ["message"],
+        });
+        let asked = Instant::now();
+        let talk = bridge.talk();
+        // A dropped request loses nothing: updates that were not confirmed come again.
+        let updates = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            answer = talk.telegram("getUpdates", &body, POLL + MARGIN) => read::<Vec<Update>>(answer?)?,
+        };
+        bridge.connected(None);
+        if updates.is_empty() && asked.elapsed() < PAUSE {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+        for update in updates {
+            if let Some(heard) = heard(&me, update.update_id, update.message) {
+                bridge.hear(&mut conversation, &heard).await;
+            }
+            desk.moved(&account, update.update_id.saturating_add(1));
+        }
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Undelivered> {
+    serde_json::from_value(value).map_err(|e| Undelivered::later(format!("the answer cannot be read: {e}")))
+}
+
+/// Returns a person's own words in a message; none for forwarded or foreign ones.
+fn heard(me: &Me, update: i64, message: Value) -> Option<Heard> {
+    let message: Incoming = serde_json::from_value(message).ok()?;
+    let from = message.from.filter(|from| !from.is_bot)?;
+    let is_of_others = message.forward_origin.is_some()
+        || message.forward_date.is_some()
+        || message.via_bot.is_some()
+        || message.sender_chat.is_some();
+    if is_of_others {
+        return None;
+    }
+    let text = addressed(me, message.text?)?;
+    let to_me = |replied: &Replied| replied.from.as_ref().is_some_and(|from| from.id == me.id);
+    let replied = message.reply_to_message.filter(to_me).map(|replied| replied.message_id.to_string());
+    let thread = message.message_thread_id.filter(|_| message.is_topic_message);
+    Some(Heard {
+        id: format!("{}.{}.{update}.{}", me.id, message.chat.id, message.message_id),
+        sender: from.id.to_string(),
+        chat: message.chat.id.to_string(),
+        thread: thread.map(|thread| thread.to_string()).unwrap_or_default(),
+        text,
+        replied,
+        is_direct: message.chat.kind == "private",
+    })
+}
+
+/// Removes the bot's name from a command; none if the command is for another bot.
+fn addressed(me: &Me, text: String) -> Option<String> {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let Some((command, bot)) = word.strip_prefix('/').and_then(|word| word.split_once('@')) else {
+        return Some(text);
+    };
+    let rest = text.trim_start().get(word.len()..).unwrap_or_default();
+    bot.eq_ignore_ascii_case(&me.username).then(|| format!("/{command}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn me() -> Me {
+        Me { id: 9, username: "fleet_bot".to_owned() }
+    }
+
+    fn said(more: &Value) -> Option<Heard> {
+        let mut message = json!({
+            "message_id": 5, "from": { "id": 1, "is_bot": false }, "chat": { "id": -7, "type": "supergroup" },
+            "text": "/kanban@Fleet_bot list"
+        });
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        heard(&me(), 3, message)
+    }
+
+    #[test]
+    fn a_command_is_for_the_bot_that_it_names() {
+        let heard = said(&json!({})).unwrap();
+        assert_eq!(
+            (heard.text.as_str(), heard.chat.as_str(), heard.sender.as_str()),
+            ("/kanban list", "-7", "1")
+        );
+        assert!(said(&json!({ "text": "/kanban@other_bot list" })).is_none());
+        assert_eq!(said(&json!({ "text": "/kanban list" })).unwrap().text, "/kanban list");
+    }
+
+    #[test]
+    fn what_others_have_said_is_nothing_that_the_sender_says() {
+        for of_others in [
+            json!({ "forward_origin": { "type": "user" } }),
+            json!({ "forward_date": 1 }),
+            json!({ "via_bot": { "id": 4 } }),
+            json!({ "sender_chat": { "id": -7 } }),
+            json!({ "from": { "id": 1, "is_bot": true } }),
+            json!({ "from": null }),
+            json!({ "text": null }),
+            json!({ "chat": "x" }),
+        ] {
+            assert!(said(&of_others).is_none(), "{of_others}");
+        }
+    }
+
+    #[test]
+    fn a_reply_counts_where_it_is_to_this_bot_and_a_thread_where_it_is_a_topic() {
+        let replied =
+            |from: i64| said(&json!({ "reply_to_message": { "message_id": 4, "from": { "id": from } } }));
+        assert_eq!(replied(9).unwrap().replied.as_deref(), Some("4"));
+        assert_eq!(replied(1).unwrap().replied, None);
+        assert_eq!(said(&json!({ "message_thread_id": 8 })).unwrap().thread, "");
+        assert_eq!(said(&json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread, "8");
+    }
+}

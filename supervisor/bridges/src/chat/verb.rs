@@ -1,0 +1,199 @@
+//! Runs a verb from a line of a chat: parsed by the command line's definition with some arguments open, and called as
+//! the sender.
+
+use std::sync::Arc;
+
+use clap::builder::{Resettable, StyledStr};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command as Parser};
+use kernel::{Actor, Address, BoardName, RequestId};
+
+use super::commands::for_chats;
+use api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
+use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use api::command::Command;
+use base::exit::Code;
+use base::failure::Failure;
+use base::invocation::Invocation;
+use service::Service;
+use base::short_ids;
+use base::terminal::Screen;
+use verbs::Resolve;
+
+/// Width of tables, in characters.
+const WIDTH: usize = 120;
+
+/// Context of a command: its chat, sender and board.
+pub(super) struct Asker<'a> {
+    pub(super) service: &'a Arc<Service>,
+    pub(super) name: &'a str,
+    pub(super) chat: &'a ChatFile,
+    pub(super) sender: &'a Sender,
+    pub(super) heard: &'a Heard,
+    pub(super) board: BoardName,
+    /// Directory in which a new task works.
+    pub(super) place: Option<String>,
+    /// Returns true for a verb that is open to chats.
+    pub(super) is_open: fn(&str) -> bool,
+}
+
+impl Asker<'_> {
+    /// Returns the sender as a person. A sender with a tenant sees only that tenant, like its users.
+    pub(super) fn actor(&self) -> Actor {
+        let tenant = self.sender.tenant.clone();
+        // A directory that the chat's file permits is permitted for the daemon's user.
+        let uid = tenant.is_none().then(|| nix::unistd::geteuid().as_raw());
+        Actor { tenant, uid, ..Actor::person(&*self.sender.name) }
+    }
+
+    pub(super) fn address(&self) -> Address {
+        self.heard.address(&self.chat.channel)
+    }
+
+    /// Refuses a board that the sender may not reach from this chat.
+    pub(super) fn require_reach(&self, board: &BoardName) -> Result<(), Failure> {
+        if self.chat.reaches(self.sender, board) {
+            return Ok(());
+        }
+        let name = &self.sender.name;
+        Err(Failure::new(
+            Code::NotPermitted,
+            format!("{name} does not reach the board {board} from this chat"),
+        ))
+    }
+
+    /// Returns the request id, derived from the message's id, so that a repeated message is carried out once.
+    fn request_id(&self) -> Result<RequestId, Failure> {
+        let id = format!("chat/{}/{}", self.name, self.heard.id);
+        id.parse().map_err(|e: kernel::ParseError| Failure::usage(format!("the id of the message: {e}")))
+    }
+
+    pub(super) async fn call_of<V: Verb>(&self) -> Result<Call, Failure> {
+        let actor = self.actor();
+        if !Entry::of::<V>().admits(&actor) {
+            return Err(not_for_members(&format!("`{}`", V::NAME)));
+        }
+        let (service, name) = (Arc::clone(self.service), self.board.clone());
+        let board = match (V::ON, service.opened(&name)?) {
+            (OnBoard::None, _) => None,
+            (OnBoard::Made | OnBoard::Named | OnBoard::IfServed, Some(board)) => Some(board),
+            (OnBoard::Made | OnBoard::Named | OnBoard::IfServed, None) => {
+                let opening = Arc::clone(&service);
+                let open = move || opening.board(&name);
+                Some(blocking("the board was not opened", open).await??)
+            }
+        };
+        let id = Some(self.request_id()?);
+        Ok(Call::new(service, self.board.clone(), board, actor, id).said_in(self.address()))
+    }
+
+    /// Calls a verb. Ids of tasks may be abbreviated.
+    pub(super) async fn call<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
+        let verb = self.with_whole_ids(verb).await?;
+        self.call_of::<V>().await?.make(verb).await
+    }
+
+    async fn with_whole_ids<V: Verb>(&self, verb: V) -> Result<V, Failure> {
+        let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
+        let mut request = serde_json::to_value(&verb).map_err(failed)?;
+        let places = short_ids::in_request(&schemars::schema_for!(V), &mut request);
+        if places.is_empty() {
+            return Ok(verb);
+        }
+        let ids = places.iter().filter_map(|place| place.as_str().map(str::to_owned)).collect();
+        let resolved = self.call_of::<Resolve>().await?.make(Resolve { ids }).await?;
+        for (place, whole) in places.into_iter().zip(resolved.ids) {
+            *place = whole.as_str().into();
+        }
+        serde_json::from_value(request).map_err(failed)
+    }
+
+    /// Calls a verb. Returns the text that the command line would show.
+    pub(super) async fn shown<V: Command>(&self, verb: V) -> Result<String, Failure> {
+        Ok(self.text_of::<V>(&self.call(verb).await?))
+    }
+
+    /// Returns the text that the command line would show for a reply.
+    pub(super) fn text_of<V: Command>(&self, reply: &V::Reply) -> String {
+        let mut screen = Screen::plain(WIDTH);
+        V::show(reply, &mut screen);
+        for warning in V::warnings(reply) {
+            screen.line(format!("Note: {}", for_chats(warning, self.is_open)));
+        }
+        screen.into_text()
+    }
+
+    /// Makes a verb of the parsed words, and calls it. `prepare` fills in the chat's values.
+    pub(super) async fn run<V: Command + Args>(
+        &self,
+        matches: ArgMatches,
+        prepare: fn(&mut V, &Asker<'_>),
+    ) -> Result<String, Failure> {
+        let mut verb = self.verb::<V>(&matches)?;
+        prepare(&mut verb, self);
+        self.shown(verb).await
+    }
+
+    /// Makes a verb of its arguments.
+    pub(super) fn verb<V: Command + Args>(&self, matches: &ArgMatches) -> Result<V, Failure> {
+        let mut verb = V::from_arg_matches(matches).map_err(|e| refusal(&e))?;
+        // There is no surrounding run, and no open argument names a file or a path.
+        verb.localize(&Invocation::new(self.service.root().clone(), self.board.clone(), None))?;
+        Ok(verb)
+    }
+}
+
+/// Refuses a sender without the right.
+pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
+    let own = asker.sender.may;
+    if own >= needed {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::NotPermitted,
+        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), asker.sender.name, own.as_str()),
+    ))
+}
+
+/// Makes the parser of a verb with some open arguments: others are hidden, and no variable of the daemon's environment
+/// counts.
+pub(super) fn parser<V: Verb + Args>(word: &'static str, open: &[&str]) -> Parser {
+    // Some verbs' arguments conflict with this global option.
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    V::augment_args(Parser::new(V::NAME))
+        .arg(json)
+        .no_binary_name(true)
+        .bin_name(format!("{word} {}", V::NAME))
+        .disable_help_flag(true)
+        .color(clap::ColorChoice::Never)
+        .term_width(0)
+        .after_help(StyledStr::new())
+        .mut_args(|argument| {
+            let is_closed = !open.contains(&argument.get_id().as_str());
+            argument.env(Resettable::Reset).hide(is_closed)
+        })
+}
+
+/// Parses words. Refuses an argument that is not open, by its name.
+pub(super) fn parsed(mut parser: Parser, open: &[&str], words: &[String]) -> Result<ArgMatches, Failure> {
+    // Arguments can only be formatted after the command is built.
+    parser.build();
+    let arguments: Vec<_> = parser
+        .get_arguments()
+        .filter(|argument| !open.contains(&argument.get_id().as_str()))
+        .map(|argument| (argument.get_id().clone(), argument.to_string()))
+        .collect();
+    let matches = parser.try_get_matches_from(words).map_err(|e| refusal(&e))?;
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    match arguments.iter().find(|(id, _)| is_given(id.as_str())) {
+        Some((_, shown)) => Err(Failure::usage(format!("{shown} is not open to chats"))),
+        None => Ok(matches),
+    }
+}
+
+fn refusal(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let text = text.trim().trim_start_matches("error: ");
+    let text = text.split("\n\nFor more information").next().unwrap_or(text);
+    Failure::usage(text.to_owned())
+}

@@ -1,0 +1,160 @@
+//! Listener of the dashboard, open from the first link on, while a link is valid or a session lives.
+
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use super::assets;
+use super::desk::{self, Desk};
+use api::{Doorway, attend_browsers, blocking};
+use base::exit::Code;
+use base::failure::Failure;
+
+/// Number of threads that run browsers' requests; these never block.
+const THREADS: usize = 1;
+/// Number of threads on which they read the board and write files.
+const BLOCKING: usize = 8;
+/// Interval between checks for expired sessions, if none expires earlier.
+const LOOK: Duration = Duration::from_hours(1);
+/// Pause before another try to bind the port.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Serves browsers until the daemon stops.
+pub(super) fn serve(doorway: Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(attend(doorway))
+}
+
+#[derive(Debug)]
+struct Open {
+    at: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// The port and its threads, which are not started before the first link.
+#[derive(Debug)]
+struct Port {
+    doorway: Doorway,
+    rooms: Option<Runtime>,
+    open: Option<Open>,
+}
+
+async fn attend(doorway: Doorway) {
+    let (service, stop) = (Arc::clone(&doorway.service), doorway.stop.clone());
+    let browsers = service.browsers();
+    let mut openings = browsers.attend();
+    let loading = Arc::clone(&service);
+    drop(blocking("the sessions were not read", move || loading.browsers().load()).await);
+    let mut port = Port { doorway, rooms: None, open: None };
+    loop {
+        let tidied = Arc::clone(&service);
+        let lasts = blocking("the sessions were not looked at", move || tidied.browsers().tidy()).await;
+        let lasts = lasts.ok().flatten();
+        let mut look = LOOK;
+        if lasts.is_none() || !service.config().dashboard.enabled {
+            port.close();
+        } else if let Err(failure) = port.open() {
+            look = AGAIN;
+            tracing::warn!(error = %failure, hint = failure.hint.as_deref().unwrap_or_default(), "dashboard_not_served");
+        }
+        tokio::select! {
+            // Cancel-safe, all of them: an unread message or notification is kept.
+            opening = openings.recv() => {
+                let Some(reply) = opening else { break };
+                // The caller may have gone.
+                drop(reply.send(port.open()));
+            }
+            () = browsers.changed().notified() => {}
+            () = tokio::time::sleep(lasts.unwrap_or(look).min(look)) => {}
+            () = stop.cancelled() => break,
+        }
+    }
+    // Stores the times at which sessions were last used.
+    let noting = Arc::clone(&service);
+    drop(blocking("the sessions were not written", move || noting.browsers().leave()).await);
+}
+
+impl Port {
+    /// Listens at the configured address. Returns the address for people.
+    fn open(&mut self) -> Result<String, Failure> {
+        let config = &self.doorway.service.config().dashboard;
+        if !config.enabled {
+            self.close();
+            return Err(Failure::new(Code::NotPermitted, "the dashboard is switched off").hint(
+                "set enabled = true in [dashboard] of supervisor.toml, then run: supervisor service reload",
+            ));
+        }
+        if self.open.as_ref().is_some_and(|open| open.at == config.listen) {
+            return Ok(config.base());
+        }
+        self.close();
+        let listener = TcpListener::bind(config.listen).map_err(|e| not_bound(config.listen, &e))?;
+        let failed = |e: std::io::Error| Failure::failed(format!("failed to serve the dashboard: {e}"));
+        let rooms = if let Some(rooms) = &self.rooms {
+            rooms
+        } else {
+            let rooms = threads().map_err(failed)?;
+            // Runs in the background: an earlier request compresses its own file.
+            drop(rooms.spawn_blocking(assets::warm));
+            self.rooms.insert(rooms)
+        };
+        let stop = self.doorway.stop.child_token();
+        let pages = desk::router(Desk::new(&self.doorway));
+        attend_browsers(&self.doorway, pages, listener, rooms.handle(), stop.clone()).map_err(failed)?;
+        tracing::info!(at = %config.listen, "dashboard_served");
+        self.open = Some(Open { at: config.listen, stop });
+        Ok(config.base())
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            tracing::info!(at = %open.at, "dashboard_closed");
+        }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // Runs on a thread of another runtime, which must not wait for this one's threads.
+        if let Some(rooms) = self.rooms.take() {
+            rooms.shutdown_background();
+        }
+    }
+}
+
+fn threads() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .max_blocking_threads(BLOCKING)
+        .thread_name("dashboard")
+        .enable_all()
+        .build()
+}
+
+/// Makes the error for a port that cannot be bound. No other port is used instead, because people and bookmarks would
+/// not find it.
+fn not_bound(at: SocketAddr, error: &std::io::Error) -> Failure {
+    let free =
+        "set another port as `listen` in [dashboard] of supervisor.toml, then run: supervisor service reload";
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::new(
+            Code::Conflict,
+            format!("another program listens on {at}, such as the daemon of another root"),
+        )
+        .hint(free),
+        std::io::ErrorKind::PermissionDenied => {
+            Failure::new(Code::NotPermitted, format!("the user of the daemon may not listen on {at}"))
+                .hint(free)
+        }
+        _ => Failure::failed(format!("failed to listen on {at}: {error}")).hint(free),
+    }
+}

@@ -1,0 +1,106 @@
+//! Collects the git worktree of a task that is over: it is removed if all its contents exist elsewhere too, or are
+//! discarded.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use kernel::{BoardName, Run, Task};
+use workspace::{Job, Loss, Name, Origin, Size, WorkspaceSpec, Worktree, directory};
+
+use super::{Fate, Sweep, places};
+use host::job::{self, Cause, JobFailure};
+use base::paths::Root;
+
+/// Returns the path of a task's worktree; none for a task with another kind of workspace.
+pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
+    let Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) = task.workspace.parse() else {
+        return None;
+    };
+    let worktree = Worktree::new(repository, Name::new(task.id.as_str()).ok()?);
+    Some((worktree.path(), worktree))
+}
+
+/// Removes the worktree of a task with its branch and its records in the repository, and loses no more than `loss`
+/// allows. Blocking.
+pub fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> Fate {
+    match place(task) {
+        Some((path, worktree)) => collect(worktree, &path, runs, (root, board), (Sweep::Remove, loss)),
+        None => Fate::Absent,
+    }
+}
+
+/// Examines the worktree, or removes it with its branch. Blocking.
+pub(super) fn collect(
+    worktree: Worktree,
+    path: &Path,
+    runs: &[Run],
+    (root, board): (&Root, &BoardName),
+    (sweep, loss): (Sweep, Loss),
+) -> Fate {
+    let task = worktree.id.clone();
+    let take = || {
+        job::require_answer(&worktree.repository).map_err(places::stuck)?;
+        // A missing directory may have left its branch.
+        let meta = match places::directory(path) {
+            Ok(meta) => Some(meta),
+            Err(Fate::Absent) => None,
+            Err(fate) => return Err(fate),
+        };
+        let here = path.display().to_string();
+        let Some(run) = runs.iter().rev().find(|run| run.workspace_path.as_deref() == Some(here.as_str()))
+        else {
+            return Err(match meta {
+                Some(_) => Fate::Foreign("no run of its task worked there".to_owned()),
+                None => Fate::Absent,
+            });
+        };
+        // The owner must match the run that worked there: another user may have replaced the directory.
+        let expected = run.worker_uid.unwrap_or_else(places::own_uid);
+        if let Some(meta) = meta.as_ref().filter(|meta| meta.uid() != expected) {
+            return Err(Fate::Foreign(format!(
+                "it belongs to uid {}, and its worker was uid {expected}",
+                meta.uid()
+            )));
+        }
+        let owner = match directory::owner_of(&worktree.repository) {
+            Ok(owner) => owner,
+            Err(_) if !worktree.repository.exists() => return Err(Fate::Absent),
+            Err(e) => return Err(Fate::Stuck(base::failure::with_causes(&e))),
+        };
+        if owner.uid != expected {
+            return Err(Fate::Foreign(format!("its repository belongs to uid {} now", owner.uid)));
+        }
+        let leases = root.leases();
+        let _lease =
+            meta.as_ref().map(|meta| places::lease(&leases, path, meta, board.as_str())).transpose()?;
+        let identity = places::identity(owner.uid);
+        let size = match meta {
+            Some(_) => places::measure(identity, &worktree.directory(), &worktree.id)?,
+            None => Size::default(),
+        };
+        let write = vec![worktree.repository.clone()];
+        let job = match sweep {
+            Sweep::Look => Job::JudgeWorktree { worktree, loss },
+            Sweep::Remove => Job::RemoveWorktree { worktree, loss },
+        };
+        job::work(identity, job::system_reads(), write, job)
+            .map_err(|failure| places::stuck(with_way_out(failure, board, &task)))?;
+        Ok(Fate::Gone(size))
+    };
+    take().unwrap_or_else(|fate| fate)
+}
+
+/// Adds the command that discards the work to the refusal of a worktree that holds work.
+fn with_way_out(failure: JobFailure, board: &BoardName, task: &Name) -> JobFailure {
+    let Cause::Workspace(code) = failure.cause else { return failure };
+    if code.origin() != Origin::Work {
+        return failure;
+    }
+    let board = if *board == BoardName::default() { String::new() } else { format!("--board {board} ") };
+    let give_up = format!(
+        "to discard the work with its task: supervisor {board}archive --rm {} --discard-work",
+        task.as_str()
+    );
+    let hint = failure.hint.map_or_else(|| give_up.clone(), |hint| format!("{hint}; {give_up}"));
+    JobFailure { hint: Some(hint), ..failure }
+}

@@ -1,0 +1,446 @@
+//! Life of the daemon: takes the lock, recovers runs, opens listeners, runs the owner loop, shuts down.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::BoardName;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::owner::board::{follow_set_clock, forget_old_requests};
+use super::owner::dispatcher::Dispatcher;
+use super::owner::event::Event;
+use super::owner::event_loop::{own, report as report_configuration};
+use super::owner::extent::Extent;
+use super::owner::link::{OwnerLink, open as open_link};
+use super::owner::pass::{LeftWaiting, left_waiting};
+use super::owner::stopping::StopMode;
+use super::run::conclude::end_survivors;
+use super::run::context::{Context, UnderWay};
+use super::run::order::Host;
+use super::run::pokes::listen_to_shims;
+use super::run::report::Reports;
+use super::run::starts::Starts;
+use super::run::{recover, unserved};
+use super::watchdog;
+use api::{
+    Beside, Doorway, Inside, Listeners, OperatorKey, OwnDoor, RunDoors, Sockets, Surface, WorkersRuntime,
+    front, raise_descriptors,
+};
+use setup::config::definitions::Defect;
+use setup::config::{Config, Tuning};
+use base::exit::Code;
+use base::failpoint;
+use base::failure::Failure;
+use host::cgroup::Cgroups;
+use host::controllers::Handed;
+use host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
+use host::manager_socket::{self, OperatorSocket};
+use host::service_link::ServiceLink;
+use host::sockets;
+use host::spare::Spares;
+use delivery::notify;
+use base::owner::{OwnerLock, Role};
+use base::paths::Root;
+use delivery::plugins;
+use net::proxy::WaysOut;
+use setup::roster::Roster;
+use service::{Listener as _, Mode, Service};
+use net::telemetry::Tracer;
+
+/// Longest wait for a command that owns the root at the start.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that replies in progress get at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Runs the daemon of a root. Returns once all of its own tasks have ended; shims may outlive it.
+pub async fn run(
+    root: Root,
+    extent: Extent,
+    tuning: Tuning,
+    surface: Surface,
+    ready: impl FnOnce(),
+) -> Result<LeftWaiting, Failure> {
+    let descriptors = raise_descriptors();
+    root.create()?;
+    let root = root.canonical()?;
+    root.check_reachable()?;
+    let lock = own_root(&root, extent).await?;
+    go_first(extent);
+    let settings = Config::load_for_daemon(&root, extent == Extent::Ending)?;
+    install_binary(&root)?;
+    // The probe's process ends before the daemon moves itself into another cgroup.
+    let support = detect_support().await?;
+    let (cgroups, Handed { controllers, gap }) = serve_cgroups(&root, extent);
+    let support = support.with_controllers(controllers);
+    let (reports, runs) = Reports::queue();
+    let (tracer, exporter) = Tracer::open();
+    let (link, inbox) = open_link(runs, tracer.clone());
+    let service = serve_root(&root, settings, tuning, &link);
+    service.use_roster(Roster::load(&root).on(&support));
+    let roster = service.roster();
+    report_configuration(&service);
+    let boards = open_boards(&service, extent)?;
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    let workers = WorkersRuntime::start()?;
+    let (beside, own_doors) = (surface.beside.clone(), surface.doors.clone());
+    let doorway = doorway(&service, surface, descriptors, &stop)?;
+    let served = doorway.tasks.clone();
+    let operator = operator_socket(&root, extent)?;
+    let is_managers = operator.is_managers();
+    failpoint::pass("before-doors");
+    let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
+    let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
+    let spares = spares_of(extent, cgroups.as_ref().ok());
+    let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
+    let host = make_host(&root, support, cgroups, spares, ways).await?;
+    gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
+    let context = Arc::new(Context {
+        service: Arc::clone(&service),
+        host,
+        reports,
+        tasks: tasks.clone(),
+        starts: Starts::default(),
+        bells: link.bells(),
+        tracer,
+        plugins: link.plugins().clone(),
+        commands: UnderWay::default(),
+        tuning,
+    });
+    let mut dispatcher = Dispatcher::new(boards.clone(), extent, service.config());
+    // Listens before it looks at the live runs, so that no report of a shim is missed.
+    listen_to_shims(&context, &root, &served, &stop)?;
+    let made = sockets::files(&root);
+    // Before the listeners serve: a request must find the live runs adopted.
+    recover_all(&context, &boards, &mut dispatcher)?;
+    workspace::sweep_leases(&root.leases())
+        .map_or_else(|error| tracing::warn!(%error, "leases_not_swept"), drop);
+    forget_old_requests(&context, &boards);
+    follow_set_clock(&context);
+    listeners.serve(&doorway, &doors)?;
+    doors.begin();
+    listen_to_signals(&link, &served, &stop)?;
+    served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
+    if extent != Extent::Ending {
+        serve_beside(&link, &doorway, beside, own_doors);
+    }
+    begin(&link, &boards, extent).await;
+    let mut notices = ServiceLink::find();
+    notices.ready();
+    let signs = watchdog::start(&link, &service, bell)
+        .map_err(|e| Failure::failed(format!("failed to start the watchdog: {e}")))?;
+    tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
+    context.refill();
+    ready();
+    let open = || {
+        // The first listener stays open, and accepts the self-probe.
+        let (listeners, _) = Listeners::bind(&root, Sockets::Unix, OperatorSocket::Free)?;
+        listeners
+            .serve(&doorway, &doors)
+            .and_then(|()| listen_to_shims(&context, &root, &served, &stop))
+            .and_then(|()| doors.put_back())
+    };
+    let outcome = tokio::select! {
+        outcome = own((&context, &link), &mut dispatcher, roster, inbox, &mut notices) => outcome,
+        // Dropped when the loop has ended, so that removed socket files are not restored any more.
+        never = sockets::keep(&root, made, open) => match never {},
+        never = doors.keep() => match never {},
+    };
+    // Asked before the survivors are ended, because the answer describes the pass itself.
+    let waiting = left_waiting(&context, &dispatcher, extent);
+    // The service manager waits for the end from now on, and expects no more signs of life.
+    drop(signs);
+    notices.stopping();
+    end_survivors(&context, dispatcher.survivors()).await;
+    let unserved = end_unserved(&context, &dispatcher).await;
+    stop.cancel();
+    close(&context, &root, &served, made[0].filter(|_| is_managers)).await;
+    tracing::info!("stopped");
+    let outcome = outcome.and(unserved);
+    if !dispatcher.has_runs() {
+        drop(lock);
+        return outcome.map(|()| waiting);
+    }
+    // Claims and starts of those runs may still be in progress on other threads. They end with the process, and so must
+    // the lock: another daemon must not look at the runs before.
+    std::mem::forget(lock);
+    match (extent, outcome) {
+        (Extent::UntilIdle(_), Ok(())) => Err(cut_short()),
+        (_, outcome) => outcome.map(|()| waiting),
+    }
+}
+
+/// Makes the service of a root. Remembers a defect of its settings, so that `status` names it.
+fn serve_root(
+    root: &Root,
+    (config, defect): (Config, Option<Defect>),
+    tuning: Tuning,
+    link: &OwnerLink,
+) -> Arc<Service> {
+    let mode = Mode::Daemon(Arc::new(link.clone()));
+    let service = Arc::new(Service::new(root.clone(), tuning.applied(config), mode));
+    if let Some(defect) = defect {
+        service.use_settings(Err(defect));
+    }
+    service
+}
+
+/// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
+fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_doors: Vec<OwnDoor>) {
+    let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
+    served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
+    for work in beside {
+        served.spawn(work(Arc::clone(service), stop.clone()));
+    }
+    for door in own_doors {
+        served.spawn(door(doorway.clone()));
+    }
+    link.plugins().use_inside(Inside::of(doorway));
+    served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
+}
+
+/// Returns the owner of the operator's socket. A daemon that only ends the runs of a dead one needs no socket, and
+/// leaves a service manager its own.
+fn operator_socket(root: &Root, extent: Extent) -> Result<OperatorSocket, Failure> {
+    let path = root.operator_socket();
+    match (manager_socket::find(&path)?, extent) {
+        (OperatorSocket::Held, Extent::Forever | Extent::UntilIdle(_)) => Err(manager_socket::held(&path)),
+        (found, _) => Ok(found),
+    }
+}
+
+/// Returns the kind of socket by which runs reach their board on this host.
+fn sockets_of_runs(support: &policies::Support) -> Sockets {
+    match support.board_access_kind() {
+        policies::BoardKind::Socket => Sockets::Unix,
+        policies::BoardKind::Port => Sockets::Loopback,
+    }
+}
+
+/// Stops serving, and closes the boards. `managers` identifies the socket file that the service manager keeps.
+async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
+    let begun = context.service.begun();
+    served.close();
+    begun.close();
+    // Watchers may keep their connections; they see them closed when the process ends. A verb whose caller has gone
+    // still finishes.
+    let all = async { tokio::join!(served.wait(), begun.wait()) };
+    drop(tokio::time::timeout(FAREWELL, all).await);
+    context.host.leave();
+    sockets::remove(root, managers);
+    let service = Arc::clone(&context.service);
+    // `close` logs its own failures.
+    drop(tokio::task::spawn_blocking(move || service.close()).await);
+}
+
+/// Queues the first events: a read of every board, and a stop at once if the daemon is only to end runs.
+async fn begin(link: &OwnerLink, boards: &[BoardName], extent: Extent) {
+    for name in boards {
+        link.board_changed(name);
+    }
+    if extent == Extent::Ending {
+        let (reply, _) = tokio::sync::oneshot::channel();
+        link.send(Event::Stop(StopMode::Preempt, reply)).await;
+    }
+}
+
+/// Raises the daemon's CPU share. Without it, the daemon waits for a processor as long as a worker does.
+fn go_first(extent: Extent) {
+    if extent != Extent::Forever {
+        return;
+    }
+    if let Err(error) = shim::priority::go_first() {
+        tracing::debug!(%error, "session_share_not_raised");
+    }
+}
+
+/// Ends the runs of boards that are not served, if this daemon ends all its workers.
+async fn end_unserved(context: &Arc<Context>, dispatcher: &Dispatcher) -> Result<(), Failure> {
+    let Some(reason) = dispatcher.ends_all() else { return Ok(()) };
+    let left = unserved::end_all(context, reason).await;
+    let Some(first) = left.first() else { return Ok(()) };
+    let more = match left.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Err(Failure::failed(format!(
+        "processes of runs of boards that are not served may go on: {}{more}",
+        first.display()
+    ))
+    .hint("the log says why; `pid.json` in the directory names the processes"))
+}
+
+fn cut_short() -> Failure {
+    Failure::new(Code::TryAgain, "dispatch was interrupted before its runs ended")
+        .hint("the runs continue; the next daemon or dispatch takes them over")
+}
+
+/// Makes the pool of shims that wait for a run. A pass gets none: it ends with its last run, and a waiting shim would
+/// be left without one.
+fn spares_of(extent: Extent, cgroups: Option<&Cgroups>) -> Spares {
+    match extent {
+        Extent::Forever => Spares::kept(cgroups),
+        Extent::UntilIdle(_) | Extent::Ending => Spares::none(),
+    }
+}
+
+/// Makes the state that all listeners share.
+fn doorway(
+    service: &Arc<Service>,
+    surface: Surface,
+    descriptors: u64,
+    stop: &CancellationToken,
+) -> Result<Doorway, Failure> {
+    let key = OperatorKey::ensure(service.root())?;
+    Ok(Doorway {
+        front: front(Arc::clone(service), Some(key), surface, stop.clone()),
+        service: Arc::clone(service),
+        descriptors,
+        tasks: TaskTracker::new(),
+        stop: stop.clone(),
+    })
+}
+
+/// Sets up the cgroups of the root's runs, and the controllers delegated to them. A daemon that starts no run makes
+/// none.
+fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Handed) {
+    if extent == Extent::Ending {
+        return (Err("no run is started".to_owned()), Handed::default());
+    }
+    match Cgroups::serve(root.dir()) {
+        Ok((cgroups, handed)) => (Ok(cgroups), handed),
+        Err(why) => (Err(why), Handed::default()),
+    }
+}
+
+/// Makes the record of this host and its daemon that runs need.
+async fn make_host(
+    root: &Root,
+    support: policies::Support,
+    cgroups: Result<Cgroups, String>,
+    spares: Spares,
+    (port, doors, ways): (Option<u16>, Arc<RunDoors>, WaysOut),
+) -> Result<Host, Failure> {
+    let pid_namespace = match &cgroups {
+        Ok(_) => Err("runs have cgroups".to_owned()),
+        Err(_) => detect_pid_namespace(&support).await,
+    };
+    if let Err(why) = &cgroups {
+        let pid_namespace = pid_namespace.as_ref().err().map_or("used", String::as_str);
+        tracing::info!(%why, pid_namespace, "no_cgroups");
+    }
+    Ok(Host {
+        root: root.clone(),
+        support,
+        spares,
+        cgroups,
+        pid_namespace,
+        port,
+        doors,
+        ways,
+        hostname: hostname(),
+        boot_id: shim::rundir::boot_id()
+            .map_err(|e| Failure::failed(format!("failed to read the boot id: {e}")))?,
+        root_id: root.identity().map_err(|e| Failure::file("look at", root.dir(), &e))?,
+    })
+}
+
+/// Takes the root's lock. Fails at once if another daemon has it; waits for an offline command, which is soon done.
+async fn own_root(root: &Root, extent: Extent) -> Result<OwnerLock, Failure> {
+    let role = match extent {
+        Extent::Forever => Role::Daemon,
+        Extent::UntilIdle(_) | Extent::Ending => Role::Pass,
+    };
+    let until = tokio::time::Instant::now() + LOCK_TIMEOUT;
+    loop {
+        if let Some(lock) = OwnerLock::try_acquire(root, role)? {
+            return Ok(lock);
+        }
+        let owner = OwnerLock::owner(root).unwrap_or_default();
+        let serves = OwnerLock::daemon(root).is_some();
+        if serves || tokio::time::Instant::now() >= until {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!("{} is already served: {owner}", root.dir().display()),
+            )
+            .hint("supervisor status shows it; one root has one daemon"));
+        }
+        // The kernel announces no free lock, so this polls.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Adopts live runs, and sweeps the cgroups of ended ones.
+fn recover_all(
+    context: &Arc<Context>,
+    boards: &[BoardName],
+    dispatcher: &mut Dispatcher,
+) -> Result<(), Failure> {
+    let service = &context.service;
+    let mut live = BTreeSet::new();
+    for name in boards {
+        let recovered = recover::recover(context, &service.board(name)?)?;
+        if !recovered.is_empty() {
+            tracing::info!(board = %name, runs = recovered.len(), "recovered");
+        }
+        for one in recovered {
+            live.extend(recover::groups_of(context, name, &one.run));
+            dispatcher.adopt(one.live, one.needs, one.share);
+        }
+    }
+    if let Ok(cgroups) = &context.host.cgroups
+        && !service.refuses_any()
+    {
+        // Live and ended runs of a board that is not served cannot be told apart, so nothing is swept.
+        cgroups.sweep(&live);
+    }
+    if !service.refuses_any() {
+        context.host.doors.sweep();
+    }
+    Ok(())
+}
+
+/// Opens every board. A daemon does not serve a damaged board, and serves the others. A pass is refused as a whole,
+/// because its caller does not read the log.
+fn open_boards(service: &Service, extent: Extent) -> Result<Vec<BoardName>, Failure> {
+    let mut names = service.board_names()?;
+    if !names.contains(&BoardName::default()) {
+        names.push(BoardName::default());
+    }
+    let mut served = Vec::new();
+    for name in names {
+        match service.board(&name) {
+            Ok(_) => served.push(name),
+            Err(failure) if matches!(extent, Extent::Forever | Extent::Ending) => {
+                let hint = failure.hint.as_deref().unwrap_or_default();
+                tracing::error!(board = %name, error = %failure, hint, "board_not_served");
+                service.refuse(name, failure);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(served)
+}
+
+fn listen_to_signals(link: &OwnerLink, tasks: &TaskTracker, stop: &CancellationToken) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let (link, stop) = (link.clone(), stop.clone());
+    tasks.spawn(async move {
+        loop {
+            // Cancel-safe: an unread signal stays pending in its stream.
+            let event = tokio::select! {
+                _ = terminate.recv() => Event::Interrupted,
+                _ = interrupt.recv() => Event::Interrupted,
+                _ = hangup.recv() => Event::Reload,
+                () = stop.cancelled() => return,
+            };
+            link.send(event).await;
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! Waits for causes of failure whose end is not announced, and tries again at growing intervals.
+//!
+//! Four kinds of failure stop starts: of the host or the board (all tasks wait), of an environment (the tasks that need
+//! it wait, see [`Environment`]), several immediate deaths of a tenant's runs (its tasks wait), and of a single task.
+//! Each of the first three is tested by one start at a time, its probe.
+
+mod host;
+mod kept;
+#[cfg(test)]
+mod testing;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
+
+pub(crate) use self::host::Died;
+use self::host::HostBreakers;
+pub use self::kept::Kept;
+use super::wait::{FIRST, Wait, after};
+use crate::run::attempt::Charge;
+use crate::run::environment::Environment;
+use crate::run::key::TaskKey;
+
+/// Number of failures in a row that open the breaker of an environment. Its board then stores it for later daemons, and
+/// probes are rare.
+const OPEN: u32 = 5;
+/// Limit on the remembered candidates. A forgotten one trips its environment again, and becomes a candidate again.
+const SUSPECTS: usize = 4096;
+
+/// State of an environment that has failed to start a worker.
+#[derive(Clone, Debug)]
+struct Breaker {
+    wait: Wait,
+    /// Board that stores the breaker while it is open: the board of the task whose start failed first.
+    board: BoardName,
+    /// True once a read has shown it on that board. From then on its absence there means that a person has released it.
+    is_kept: bool,
+    /// Task whose start failed last; none if an earlier daemon saw it.
+    by: Option<TaskKey>,
+    /// Task whose start is the probe.
+    probe: Option<TaskKey>,
+}
+
+impl Breaker {
+    fn is_open(&self) -> bool {
+        self.wait.times >= OPEN
+    }
+
+    /// Returns the command that triggers a probe at once, if the breaker is open.
+    fn release(&self, environment: &Environment) -> Option<String> {
+        self.is_open().then(|| kept::release(&self.board, &environment.hold()))
+    }
+}
+
+/// Number of tasks that may start now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    /// All that are admitted.
+    Everything,
+    /// A single task, as a probe.
+    OneProbe,
+    Nothing,
+}
+
+/// A broken environment, for display.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Broken {
+    pub what: String,
+    /// Error of the last try.
+    pub why: String,
+    /// Time of the next try; none during a probe.
+    pub until: Option<Timestamp>,
+    /// Command that triggers a probe at once, if the breaker is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
+}
+
+/// Failures that stop all or some starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    /// Source of random numbers from 0 to 1.
+    chance: fn() -> f64,
+    /// Wait of all starts.
+    pause: Option<Wait>,
+    /// True while a task is the probe of that wait.
+    is_probed: bool,
+    /// Number of shortages of the host in a row. Failures at the same moment count once.
+    shortages: u32,
+    /// Broken environments, whose tasks wait.
+    broken: BTreeMap<Environment, Breaker>,
+    /// Tasks that failed in an environment which then worked for another task: the task may be at fault.
+    suspects: BTreeSet<TaskKey>,
+    /// Waits of single tasks.
+    deferred: BTreeMap<TaskKey, Wait>,
+    /// Breakers of tenants with several immediate deaths.
+    host: HostBreakers,
+    /// Breakers that boards are to store, or to remove.
+    kept: Vec<(BoardName, Kept)>,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff {
+            chance: rand::random,
+            pause: None,
+            is_probed: false,
+            shortages: 0,
+            broken: BTreeMap::new(),
+            suspects: BTreeSet::new(),
+            deferred: BTreeMap::new(),
+            host: HostBreakers::default(),
+            kept: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Backoff {
+    /// Replaces the source of random numbers.
+    pub fn drawing(self, chance: fn() -> f64) -> Self {
+        Backoff { chance, ..self }
+    }
+}
+
+impl Backoff {
+    fn wait(&self, why: String, times: u32, now: Timestamp) -> Wait {
+        Wait::again(why, times, now, (self.chance)())
+    }
+
+    /// Records that the board cannot be read or written. A try costs little, so the next one is soon.
+    pub fn pause(&mut self, why: String, now: Timestamp) {
+        self.pause = Some(self.wait(why, 0, now));
+        self.is_probed = false;
+    }
+
+    /// Records that the host lacked a resource for a start. Each try costs a run, so they become rare.
+    pub fn shortage(&mut self, why: String, now: Timestamp) {
+        // A start that began before the pause reports the same shortage again.
+        if self.is_paused() && !self.is_probed {
+            return;
+        }
+        self.is_probed = false;
+        self.pause = Some(self.wait(why, self.shortages, now));
+        self.shortages = self.shortages.saturating_add(1);
+    }
+
+    /// Records that a task could not start for a reason of its own.
+    pub(crate) fn defer(&mut self, key: TaskKey, why: String, now: Timestamp) {
+        let times = self.deferred.get(&key).map_or(0, |wait| wait.times);
+        self.deferred.insert(key, self.wait(why, times, now));
+    }
+
+    /// Records that a start failed because of an environment.
+    pub(crate) fn trip(
+        &mut self,
+        environment: Environment,
+        by: TaskKey,
+        why: String,
+        now: Timestamp,
+    ) {
+        let before = self.broken.get(&environment);
+        let times = before.map_or(0, |breaker| breaker.wait.times);
+        let (board, is_kept) =
+            before.map_or((by.board.clone(), false), |before| (before.board.clone(), before.is_kept));
+        let wait = if times.saturating_add(1) < OPEN {
+            self.wait(why, times, now)
+        } else {
+            let wait = Wait::seldom(why, times, now);
+            self.kept.push((board.clone(), Kept::open(environment.hold(), &wait)));
+            wait
+        };
+        self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
+    }
+
+    /// Records that a command runs since `begun`. So earlier failures of its start and its environments are over.
+    /// Returns true if a task waited for that.
+    pub fn started<'a>(
+        &mut self,
+        key: &TaskKey,
+        needs: impl IntoIterator<Item = &'a Environment>,
+        begun: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        self.deferred.remove(key);
+        self.suspects.remove(key);
+        let is_mended = |wait: &Wait| wait.is_older_than(begun, now);
+        let mut freed = self.pause.take_if(|pause| is_mended(pause)).is_some();
+        if self.pause.is_none() {
+            self.shortages = 0;
+        }
+        for environment in needs {
+            let is_over = |breaker: &Breaker| breaker.probe.as_ref() == Some(key) || is_mended(&breaker.wait);
+            if self.broken.get(environment).is_some_and(is_over)
+                && let Some(breaker) = self.broken.remove(environment)
+            {
+                freed = true;
+                if breaker.is_open() {
+                    self.kept.push((breaker.board, Kept::Closed(environment.hold())));
+                }
+                // The environment works for this task, so the fault may lie with the last one that failed in it.
+                if let Some(by) = breaker.by.filter(|by| by != key) {
+                    if self.suspects.len() == SUSPECTS {
+                        self.suspects.clear();
+                    }
+                    self.suspects.insert(by);
+                }
+            }
+        }
+        freed
+    }
+
+    /// Records that a start has ended, in any way: it is no probe any more.
+    pub fn tried(&mut self, key: &TaskKey) {
+        for breaker in self.broken.values_mut().filter(|breaker| breaker.probe.as_ref() == Some(key)) {
+            breaker.probe = None;
+        }
+        self.host.tried(key);
+    }
+
+    /// Returns whom to charge for an environment's failure in a start of this task.
+    pub fn charge(&self, key: &TaskKey) -> Charge {
+        if self.suspects.contains(key) { Charge::Task } else { Charge::Environment }
+    }
+
+    /// Ends the pause, because no task is left as a probe.
+    pub fn rest(&mut self) {
+        self.pause = None;
+    }
+
+    /// Forgets the waits of single tasks and environments after a change of the configuration. Open breakers stay, and
+    /// are probed at once.
+    pub fn forget(&mut self) {
+        self.deferred.clear();
+        self.suspects.clear();
+        self.broken.retain(|_, breaker| breaker.is_open());
+        for breaker in self.broken.values_mut() {
+            breaker.wait.until = None;
+        }
+        self.host.try_now();
+    }
+
+    /// Forgets the waits of a board's tasks.
+    pub(crate) fn forget_board(&mut self, board: &BoardName) {
+        self.deferred.retain(|key, _| &key.board != board);
+        self.suspects.retain(|key| &key.board != board);
+        self.broken.retain(|_, breaker| &breaker.board != board);
+        self.host.forget_board(board);
+    }
+
+    /// Returns the task's own wait, if any.
+    pub(crate) fn deferral(&self, key: &TaskKey) -> Option<Waiting> {
+        let wait = self.deferred.get(key)?;
+        let until = wait.until?;
+        Some(Waiting::new(WaitingCode::Retry, format!("waits for another try: {}", wait.why)).until(until))
+    }
+
+    /// Returns the wait of a task for a broken environment that it needs. `probed` are the environments with a probe in
+    /// progress.
+    ///
+    /// After the first failure another task may try at once, which tells a broken environment from a broken task.
+    pub(crate) fn breakage<'a>(
+        &self,
+        key: &TaskKey,
+        needs: impl IntoIterator<Item = &'a Environment>,
+        probed: &BTreeSet<Environment>,
+    ) -> Option<Waiting> {
+        needs.into_iter().find_map(|environment| {
+            let breaker = self.broken.get(environment)?;
+            let text = format!("waits for {environment} to work again ({})", breaker.wait.why);
+            let text = match breaker.release(environment) {
+                Some(release) => format!("{text}; `{release}` has it tried at once"),
+                None => text,
+            };
+            let broken = |text: String| Waiting::broken(text, environment.brief(), &breaker.wait.why);
+            if breaker.probe.is_some() || probed.contains(environment) {
+                return Some(broken(format!("{text}; another task is trying it")));
+            }
+            let until = breaker.wait.until?;
+            let is_second_look = breaker.wait.times == 1 && breaker.by.as_ref() != Some(key);
+            (!is_second_look).then(|| broken(text).until(until))
+        })
+    }
+
+    /// Returns the broken ones of some environments.
+    pub(crate) fn broken_of<'a>(
+        &self,
+        needs: impl IntoIterator<Item = &'a Environment>,
+    ) -> impl Iterator<Item = Environment> {
+        needs.into_iter().filter(|environment| self.broken.contains_key(environment)).cloned()
+    }
+
+    /// Makes a starting task the probe of its broken environments.
+    pub(crate) fn try_environments<'a>(
+        &mut self,
+        key: &TaskKey,
+        needs: impl IntoIterator<Item = &'a Environment>,
+    ) {
+        for environment in needs {
+            if let Some(breaker) = self.broken.get_mut(environment) {
+                breaker.probe = Some(key.clone());
+            }
+        }
+    }
+
+    pub fn broken(&self) -> Vec<Broken> {
+        let told = |(environment, breaker): (&Environment, &Breaker)| Broken {
+            what: environment.to_string(),
+            why: breaker.wait.why.clone(),
+            until: breaker.wait.until,
+            release: breaker.release(environment),
+        };
+        self.broken.iter().map(told).chain(self.host.broken()).collect()
+    }
+
+    /// Returns the wait of all tasks during a pause or a probe.
+    pub fn obstacle(&self) -> Option<Waiting> {
+        let pause = self.pause.as_ref()?;
+        let text = format!("waits for dispatch to resume: {}", pause.why);
+        let waiting = Waiting::new(WaitingCode::Host, text);
+        Some(match pause.until {
+            Some(until) => waiting.until(until),
+            None => waiting,
+        })
+    }
+
+    /// Returns the number of tasks that may start now.
+    pub(crate) fn allowance(&self) -> Allowance {
+        match &self.pause {
+            None => Allowance::Everything,
+            Some(Wait { until: None, .. }) => Allowance::OneProbe,
+            Some(Wait { until: Some(_), .. }) => Allowance::Nothing,
+        }
+    }
+
+    /// True if no task may start now.
+    pub(crate) fn is_paused(&self) -> bool {
+        matches!(self.allowance(), Allowance::Nothing)
+    }
+
+    /// Records a probe in progress, so that there is no second one.
+    pub(crate) fn probing(&mut self, now: Timestamp) {
+        if let Some(pause) = &mut self.pause {
+            pause.until = Some(after(now, FIRST));
+            self.is_probed = true;
+        }
+    }
+
+    /// Returns the reason for a pause.
+    pub fn why(&self) -> Option<String> {
+        self.pause.as_ref().map(|pause| pause.why.clone())
+    }
+
+    /// Returns the wait of a tenant's tasks because several of its runs died immediately; none if a probe may start. A
+    /// single probe suffices, so `is_tried` says that one has been admitted.
+    pub(crate) fn deaths(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
+        self.host.refusal(tenant, is_tried)
+    }
+
+    /// Ends the waits whose time has come. Returns true if there was any.
+    pub fn expire(&mut self, now: Timestamp) -> bool {
+        let breakers = self.broken.values_mut().map(|breaker| &mut breaker.wait);
+        let waits = self.pause.iter_mut().chain(self.deferred.values_mut()).chain(breakers);
+        // `count` runs over all of them; `any` would stop at the first.
+        let over = waits.filter_map(|wait| wait.expire(now).then_some(())).count() > 0;
+        self.expire_host(now) || over
+    }
+
+    /// Returns the end of the next wait.
+    pub fn nearest(&self) -> Option<Timestamp> {
+        let breakers = self.broken.values().map(|breaker| &breaker.wait);
+        let waits = self.pause.iter().chain(self.deferred.values()).chain(breakers);
+        waits.filter_map(|wait| wait.until).chain(self.host.nearest()).min()
+    }
+}
+
+#[cfg(test)]
+#[path = "backoff_tests.rs"]
+mod tests;

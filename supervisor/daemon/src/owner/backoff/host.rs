@@ -1,0 +1,332 @@
+//! Breakers of the host, one for each tenant. If several runs of a tenant in a row die immediately, its tasks wait for
+//! a while, and then one starts as a probe.
+//!
+//! A tenant's failures open its own breaker alone. If runs of several tenants die and none lives, the host is the
+//! likely cause, and the breakers of all of them open.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kernel::{BoardName, HoldOn, Tenant, Timestamp, Waiting, WaitingCode, Within};
+
+use super::super::wait::{Wait, after};
+use super::kept::{self, Kept};
+use super::{Backoff, Broken};
+use setup::config::admission::DispatchConfig;
+use crate::run::key::TaskKey;
+
+/// Time from the start of a command within which a failed run counts as an immediate death.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// Number of waits in a row after which the next ones are long.
+const SELDOM_AFTER: u32 = 4;
+
+/// Number of tenants from which on deaths count together; tasks without a tenant count as one. Each tenant contributes
+/// at most an equal share to the count.
+const SEVERAL: usize = 3;
+
+/// Breakers of the host, by tenant; none stands for the tasks without one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HostBreakers {
+    of: BTreeMap<Option<Tenant>, HostBreaker>,
+    /// Time of the last run, of any tenant, that lived or ended well.
+    lived: Option<Timestamp>,
+}
+
+/// Breaker of one tenant.
+#[derive(Clone, Debug, Default)]
+struct HostBreaker {
+    /// Times of immediate deaths in a row; fewer than open it.
+    recent: Vec<Timestamp>,
+    /// Board of the last death.
+    board: Option<BoardName>,
+    /// Last death before it opened.
+    opened: Option<Timestamp>,
+    open: Option<Open>,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    wait: Wait,
+    board: BoardName,
+    /// True once a read has shown it on that board.
+    is_kept: bool,
+    probe: Option<TaskKey>,
+    /// Time at which it closes if the probe is still alive.
+    lives_at: Option<Timestamp>,
+}
+
+/// A failed run.
+#[derive(Clone, Debug)]
+pub(crate) struct Died {
+    pub tenant: Option<Tenant>,
+    /// Time for which its command ran; none if it was never started.
+    pub lived: Option<Duration>,
+    /// End according to its shim: on a slow disk the daemon learns of it later.
+    pub at: Timestamp,
+}
+
+impl Died {
+    fn is_at_once(&self) -> bool {
+        self.lived.is_none_or(|lived| lived < AT_ONCE)
+    }
+}
+
+impl HostBreaker {
+    /// Counts a death on a board. Returns true if the deaths within the window suffice to open it.
+    fn counts(
+        &mut self,
+        at: Timestamp,
+        board: &BoardName,
+        most: usize,
+        window: Duration,
+        now: Timestamp,
+    ) -> bool {
+        self.recent.push(at);
+        self.board = Some(board.clone());
+        let newest = self.recent.iter().copied().filter(|at| *at <= now).max().unwrap_or(now);
+        // A death in the future predates a setting back of the clock.
+        self.recent.retain(|at| *at <= newest && after(*at, window) > newest);
+        self.recent.len() >= most
+    }
+}
+
+impl HostBreakers {
+    /// Returns the tenants with an immediate death within a window in which no run of any tenant has lived, with the
+    /// board of each. Empty if the deaths are too few, or of fewer than [`SEVERAL`] tenants.
+    fn common(&self, most: usize, window: Duration, at: Timestamp) -> Vec<(Option<Tenant>, BoardName)> {
+        let is_in_it =
+            |death: Timestamp| after(death, window) > at && self.lived.is_none_or(|lived| lived < death);
+        let share = most.div_ceil(SEVERAL);
+        let deaths = self.of.iter().map(|(tenant, breaker)| {
+            let recent = breaker.recent.iter().filter(|death| is_in_it(**death)).count();
+            let opened = breaker.opened.filter(|death| is_in_it(*death)).map_or(0, |_| share);
+            (tenant, breaker, recent.max(opened).min(share))
+        });
+        let deaths: Vec<_> = deaths.filter(|(_, _, count)| *count > 0).collect();
+        if deaths.len() < SEVERAL || deaths.iter().map(|(_, _, count)| count).sum::<usize>() < most {
+            return Vec::new();
+        }
+        let closed = deaths.into_iter().filter(|(_, breaker, _)| breaker.open.is_none());
+        closed.filter_map(|(tenant, breaker, _)| Some((tenant.clone(), breaker.board.clone()?))).collect()
+    }
+
+    /// Returns the wait of a tenant's tasks. `is_tried` is true if one of them is already admitted as a probe.
+    pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
+        let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
+        let release = kept::release(&open.board, &HoldOn::host(tenant));
+        let text = format!("waits for dispatch to resume: {}; `{release}` resumes it at once", open.wait.why);
+        match open.wait.until {
+            Some(until) => Some(Waiting::new(WaitingCode::Host, text).until(until)),
+            None if open.probe.is_none() && !is_tried => None,
+            None => {
+                let text = format!("{text}; one task is started to try");
+                Some(Waiting::new(WaitingCode::Host, text))
+            }
+        }
+    }
+
+    /// Records that the start of a task has ended, in any way.
+    pub(super) fn tried(&mut self, key: &TaskKey) {
+        if let Some(open) = self.tried_by(key) {
+            open.probe = None;
+            open.lives_at = None;
+        }
+    }
+
+    fn tried_by(&mut self, key: &TaskKey) -> Option<&mut Open> {
+        self.of
+            .values_mut()
+            .filter_map(|breaker| breaker.open.as_mut())
+            .find(|open| open.probe.as_ref() == Some(key))
+    }
+
+    /// Lets one task of each tenant start as a probe at once.
+    pub(super) fn try_now(&mut self) {
+        for open in self.of.values_mut().filter_map(|breaker| breaker.open.as_mut()) {
+            open.wait.until = None;
+        }
+    }
+
+    pub(super) fn forget_board(&mut self, board: &BoardName) {
+        self.of.retain(|_, breaker| breaker.open.as_ref().is_none_or(|open| open.board != *board));
+    }
+
+    /// Adopts a breaker that a board stores; ignores one with a name of another release.
+    pub(super) fn learn(
+        &mut self,
+        board: &BoardName,
+        on: &HoldOn,
+        why: &str,
+        until: Timestamp,
+        now: Timestamp,
+    ) {
+        let Some(Within::Tenant(tenant)) = on.whose_starts() else { return };
+        let open = self.of.entry(tenant).or_default().open.get_or_insert_with(|| Open {
+            wait: Wait::taken_over(why.to_owned(), SELDOM_AFTER, until, now),
+            board: board.clone(),
+            is_kept: true,
+            probe: None,
+            lives_at: None,
+        });
+        open.is_kept |= open.board == *board;
+    }
+
+    /// Closes breakers that their board no longer stores. Returns true if there was any.
+    pub(super) fn release(&mut self, board: &BoardName, is_there: impl Fn(&HoldOn) -> bool) -> bool {
+        let before = self.of.len();
+        self.of.retain(|tenant, breaker| {
+            let is_its = |open: &Open| open.board == *board && open.is_kept;
+            !breaker.open.as_ref().is_some_and(is_its) || is_there(&HoldOn::host(tenant.as_ref()))
+        });
+        self.of.len() < before
+    }
+
+    pub(super) fn nearest(&self) -> Option<Timestamp> {
+        let open = self.of.values().filter_map(|breaker| breaker.open.as_ref());
+        open.flat_map(|open| open.wait.until.into_iter().chain(open.lives_at)).min()
+    }
+
+    /// Returns the open breakers, for display.
+    pub(super) fn broken(&self) -> impl Iterator<Item = Broken> {
+        self.of.iter().filter_map(|(tenant, breaker)| {
+            let (open, on) = (breaker.open.as_ref()?, HoldOn::host(tenant.as_ref()));
+            let release = Some(kept::release(&open.board, &on));
+            Some(Broken { what: on.to_string(), why: open.wait.why.clone(), until: open.wait.until, release })
+        })
+    }
+
+    /// Closes a tenant's breaker. Returns the board that stored it.
+    fn close(&mut self, tenant: Option<&Tenant>) -> Option<BoardName> {
+        self.of.remove(&tenant.cloned())?.open.map(|open| open.board)
+    }
+}
+
+impl Backoff {
+    /// Records the start of a task, which becomes the probe if its tenant's breaker is open.
+    pub fn try_host(&mut self, key: &TaskKey, tenant: Option<&Tenant>) {
+        let breaker = self.host.of.get_mut(&tenant.cloned());
+        let open = breaker.and_then(|breaker| breaker.open.as_mut()).filter(|open| open.wait.until.is_none());
+        if let Some(open) = open {
+            open.probe = Some(key.clone());
+            open.lives_at = None;
+        }
+    }
+
+    /// Records that a task's command runs. A probe must live for a while.
+    pub fn lives(&mut self, key: &TaskKey, now: Timestamp) {
+        if let Some(open) = self.host.tried_by(key) {
+            open.lives_at = Some(after(now, AT_ONCE));
+        }
+    }
+
+    /// Records a failed run. Opens its tenant's breaker after too many immediate deaths. Returns true if tasks may
+    /// start now because a probe has lived long enough.
+    pub fn died(
+        &mut self,
+        key: &TaskKey,
+        died: &Died,
+        limits: &DispatchConfig,
+        now: Timestamp,
+    ) -> bool {
+        let (most, window) = (limits.max_deaths, limits.death_window.duration());
+        if most == 0 || !died.is_at_once() {
+            return self.ended_well(key, died.tenant.as_ref(), died.at);
+        }
+        // Forgets tenants without a recent death, so that their number is bounded by the recent runs.
+        self.host.of.retain(|tenant, breaker| {
+            let is_recent = breaker.recent.iter().any(|at| after(*at, window) > died.at);
+            *tenant == died.tenant || breaker.open.is_some() || is_recent
+        });
+        let breaker = self.host.of.entry(died.tenant.clone()).or_default();
+        let within = (AT_ONCE.as_secs(), window.as_secs());
+        let why = format!(
+            "{most} runs in a row failed within {} s of their start, in {} s or less",
+            within.0, within.1
+        );
+        if let Some(open) = &breaker.open {
+            if open.probe.as_ref() == Some(key) {
+                let again = (open.wait.times, open.board.clone(), open.is_kept);
+                self.open_host(died.tenant.as_ref(), why, again, (died.at, now));
+            }
+            return false;
+        }
+        if breaker.counts(died.at, &key.board, most, window, now) {
+            self.open_host(died.tenant.as_ref(), why, (0, key.board.clone(), false), (died.at, now));
+        }
+        for (tenant, board) in self.host.common(most, window, died.at) {
+            let why = format!(
+                "{most} runs in a row, of several tenants, failed within {} s of their start, in {} s or less",
+                within.0, within.1
+            );
+            self.open_host(tenant.as_ref(), why, (0, board, false), (died.at, now));
+        }
+        false
+    }
+
+    /// Opens a tenant's breaker, stored by a board, for the first time or again.
+    fn open_host(
+        &mut self,
+        tenant: Option<&Tenant>,
+        why: String,
+        (times, board, is_kept): (u32, BoardName, bool),
+        (died, now): (Timestamp, Timestamp),
+    ) {
+        // The first waits last a minute, because the cause may be mended by then.
+        let wait = if times < SELDOM_AFTER {
+            Wait::lasting(why, times, now, Duration::from_mins(1))
+        } else {
+            Wait::seldom(why, times, now)
+        };
+        self.kept.push((board.clone(), Kept::open(HoldOn::host(tenant), &wait)));
+        let breaker = self.host.of.entry(tenant.cloned()).or_default();
+        breaker.recent.clear();
+        breaker.opened = Some(died);
+        breaker.open = Some(Open { wait, board, is_kept, probe: None, lives_at: None });
+    }
+
+    /// Records that a run has ended otherwise. If it was the probe, the breaker closes. Returns true if tasks waited
+    /// for that.
+    pub(crate) fn ended_well(
+        &mut self,
+        key: &TaskKey,
+        tenant: Option<&Tenant>,
+        at: Timestamp,
+    ) -> bool {
+        self.host.lived = self.host.lived.max(Some(at));
+        let Some(breaker) = self.host.of.get_mut(&tenant.cloned()) else { return false };
+        breaker.recent.clear();
+        let is_probe = breaker.open.as_ref().is_some_and(|open| open.probe.as_ref() == Some(key));
+        is_probe && self.close_host(tenant)
+    }
+
+    /// Ends the waits whose time has come. Returns true if there was any.
+    pub(super) fn expire_host(&mut self, now: Timestamp) -> bool {
+        let lives = |breaker: &HostBreaker| {
+            breaker.open.as_ref().is_some_and(|open| open.lives_at.is_some_and(|at| at <= now))
+        };
+        let works: Vec<Option<Tenant>> = self
+            .host
+            .of
+            .iter()
+            .filter(|(_, breaker)| lives(breaker))
+            .map(|(tenant, _)| tenant.clone())
+            .collect();
+        if !works.is_empty() {
+            self.host.lived = self.host.lived.max(Some(now));
+        }
+        let closed = works.iter().filter(|tenant| self.close_host(tenant.as_ref())).count();
+        let open = self.host.of.values_mut().filter_map(|breaker| breaker.open.as_mut());
+        let over = open.filter_map(|open| open.wait.expire(now).then_some(())).count();
+        closed + over > 0
+    }
+
+    fn close_host(&mut self, tenant: Option<&Tenant>) -> bool {
+        let board = self.host.close(tenant);
+        let was_open = board.is_some();
+        self.kept.extend(board.map(|board| (board, Kept::Closed(HoldOn::host(tenant)))));
+        was_open
+    }
+}

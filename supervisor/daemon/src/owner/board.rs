@@ -1,0 +1,109 @@
+//! Requests of the owner loop to a board, each a task of its own whose result is an event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{BoardName, Clock as _};
+
+use super::backoff::Kept;
+use super::event::Event;
+use super::link::OwnerLink;
+use crate::run::context::Context;
+use crate::run::key::TaskKey;
+
+/// Time for which the reply to a request is stored for a repeat. A client gives up after a minute.
+pub const REPLY_AGE: Duration = Duration::from_hours(24);
+
+/// Lets a board promote the tasks that are due, and reports the result to the owner loop.
+pub(crate) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardName) {
+    let (shared, link) = (Arc::clone(context), link.clone());
+    context.tasks.spawn(async move {
+        let woken = match shared.service.board(&name) {
+            Ok(board) => board.write(|board| board.wake_due()).await,
+            Err(failure) => Err(failure),
+        };
+        link.send(Event::Woken(name, woken.map(drop))).await;
+    });
+}
+
+/// Records on a task that nothing here can run it.
+pub(crate) fn note_nonspawnable(context: &Arc<Context>, key: TaskKey, why: String) {
+    let shared = Arc::clone(context);
+    context.tasks.spawn(async move {
+        let noted = match shared.service.board(&key.board) {
+            Ok(board) => board.write(move |board| board.note_nonspawnable(&key.task, &why)).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, "nonspawnable_not_noted");
+        }
+    });
+}
+
+/// Lets each board recompute the stored times that lie in the future because the clock was set back, and hold the payers
+/// that have spent a budget of the day.
+pub(crate) fn follow_set_clock(context: &Context) {
+    for board in context.service.served() {
+        let Ok(writer) = board.writer() else { continue };
+        let name = board.name().clone();
+        let followed = move |result: Result<kernel::ClockSet, kernel::Error>| match result {
+            Ok(set) if set.is_empty() => {}
+            Ok(set) => tracing::warn!(board = %name, recomputed = %set, "clock_set_back"),
+            Err(error) => tracing::warn!(board = %name, %error, "times_not_recomputed"),
+        };
+        writer.submit(|board| board.follow_set_clock(), followed);
+    }
+    apply_budgets(context);
+}
+
+/// Lets each board hold the payers that have spent a budget of today as now configured, and release the others.
+pub(crate) fn apply_budgets(context: &Context) {
+    for board in context.service.served() {
+        let Ok(writer) = board.writer() else { continue };
+        let applied = |result: Result<(), kernel::Error>| {
+            if let Err(error) = result {
+                tracing::warn!(%error, "budgets_not_applied");
+            }
+        };
+        writer.submit(|board| board.apply_budgets(), applied);
+    }
+}
+
+/// Stores a breaker on a board, or removes it. Jobs of one board run in the order of submission.
+pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
+    let Ok(handle) = context.service.board(board) else { return };
+    let Ok(writer) = handle.writer() else { return };
+    let done = |result: Result<(), kernel::Error>| {
+        if let Err(error) = result {
+            tracing::warn!(%error, "breaker_not_kept");
+        }
+    };
+    match kept {
+        Kept::Open(on, why, until) => {
+            tracing::warn!(%board, %on, why, "breaker_open");
+            writer.submit(move |board| board.open_breaker(&on, &why, until).map(drop), done);
+        }
+        Kept::Closed(on) => {
+            tracing::info!(%board, %on, "breaker_closed");
+            writer.submit(move |board| board.close_breaker(&on), done);
+        }
+    }
+}
+
+/// Deletes stored replies that are too old to be requested again.
+pub(crate) fn forget_old_requests(context: &Arc<Context>, boards: &[BoardName]) {
+    let before = kernel::SystemClock.now().before(REPLY_AGE);
+    for name in boards {
+        let name = name.clone();
+        let shared = Arc::clone(context);
+        context.tasks.spawn(async move {
+            let forgotten = match shared.service.board(&name) {
+                Ok(board) => board.write(move |board| board.forget_requests(before)).await,
+                Err(failure) => Err(failure),
+            };
+            if let Err(error) = forgotten {
+                tracing::warn!(board = %name, %error, "old_requests_not_forgotten");
+            }
+        });
+    }
+}

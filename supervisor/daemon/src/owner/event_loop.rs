@@ -1,0 +1,169 @@
+//! Owner loop: takes one event at a time, decides, and carries out the resulting actions.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kernel::Clock as _;
+
+use super::action::Action;
+use super::board::{apply_budgets, follow_set_clock, keep_breaker, note_nonspawnable, wake_board};
+use super::dispatcher::Dispatcher;
+use super::event::Event;
+use super::link::{Inbox, OwnerLink};
+use super::look::read_board;
+use setup::config::Config;
+use crate::run::context::Context;
+use crate::run::key::TaskKey;
+use crate::run::report::Report;
+use crate::run::run_task::run_task;
+use crate::run::stopping::stop;
+use crate::run::troubles;
+use base::failpoint;
+use base::failure::Failure;
+use host::service_link::ServiceLink;
+use host::timer::{Armed, Expiry, WallTimer};
+use setup::roster::Roster;
+use service::Service;
+
+/// Decides and acts until nothing is left to do, or the daemon is to stop.
+pub async fn own(
+    (context, link): (&Arc<Context>, &OwnerLink),
+    dispatcher: &mut Dispatcher,
+    mut roster: Arc<Roster>,
+    mut inbox: Inbox,
+    notices: &mut ServiceLink,
+) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::failed(format!("the timer failed: {e}"));
+    let timer = WallTimer::new().map_err(failed)?;
+    loop {
+        let event = tokio::select! {
+            // Cancel-safe: an unread event stays in its queue.
+            event = inbox.next() => event,
+            // Cancel-safe: an unread expiry stays readable.
+            expired = timer.expired() => {
+                match expired.map_err(failed)? {
+                    Expiry::Due => Event::Tick,
+                    Expiry::ClockSet => Event::ClockSet,
+                }
+            }
+        };
+        failpoint::pass("owner-loop");
+        if matches!(event, Event::ClockSet) {
+            follow_set_clock(context);
+        }
+        // A decision returns a few actions for each board, and a start for each free slot.
+        let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
+        while let Some(action) = actions.pop_front() {
+            match action {
+                Action::Read(board, room, noted) => read_board((context, link), &roster, board, *room, noted),
+                Action::Wake(board) => wake_board(context, link, board),
+                Action::Withdraw(board, failure) => {
+                    tracing::error!(%board, error = %failure, "board_damaged");
+                    // Requests that have the board open keep it open, and the loop does not wait for them.
+                    context.service.withdraw(&board, failure.not_served(&board));
+                }
+                Action::Start(board, attempt) => match context.service.board(&board) {
+                    Ok(handle) => {
+                        let key = TaskKey { board, task: attempt.candidate.task.clone() };
+                        let cancel = context.starts.begin(&key);
+                        let task =
+                            run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
+                        context.tasks.spawn(task);
+                    }
+                    Err(failure) => {
+                        let key = TaskKey { board, task: attempt.candidate.task };
+                        // Decided here, because the loop would wait for itself if its queue were full.
+                        let event = Event::Run(key, Report::ClaimFailed(failure));
+                        actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
+                    }
+                },
+                Action::GiveUp(key) => context.starts.give_up(&key),
+                Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
+                Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
+                Action::Keep(board, kept) => keep_breaker(context, &board, kept),
+                Action::Arm(at) => {
+                    if timer.set(at).map_err(failed)? == Armed::AfterSet {
+                        follow_set_clock(context);
+                    }
+                }
+                Action::Say(text) => base::terminal::complain(&text),
+                Action::LimitDrain => limit_drain(context, link),
+                Action::Reload => {
+                    notices.reloading();
+                    roster = reload(context);
+                    apply_budgets(context);
+                    for action in dispatcher.reconfigure(context.service.config()) {
+                        if let Action::Read(board, room, noted) = action {
+                            read_board((context, link), &roster, board, *room, noted);
+                        }
+                    }
+                    notices.ready();
+                }
+                Action::Finish => return Ok(()),
+            }
+        }
+        notices.status(|| in_a_line(dispatcher, &context.service));
+    }
+}
+
+/// Returns the state of the daemon and its problems as one line, for the service manager.
+fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
+    let mut line = dispatcher.summary();
+    if service.refuses_any() {
+        line.push_str("; a board is not served");
+    }
+    let defects = service.defects();
+    if let Some((first, rest)) = defects.split_first() {
+        line = format!("{line}; {first}");
+        if !rest.is_empty() {
+            line = format!("{line} (and {} more)", rest.len());
+        }
+    }
+    let roster = service.roster();
+    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unheard().keys());
+    let of_runs = troubles::of_runs(dispatcher.phases());
+    for trouble in of_host.into_iter().chain(service.silent()).chain(of_runs) {
+        line = format!("{line}; {trouble}");
+    }
+    line
+}
+
+fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
+    let limit = context.service.config().worker.drain.duration();
+    let link = link.clone();
+    // Not tracked, because the daemon may end before the limit does.
+    tokio::spawn(async move {
+        tokio::time::sleep(limit).await;
+        link.send(Event::DrainOver).await;
+    });
+}
+
+/// Reloads the configuration. A definition whose file has become defective stays as it was, and `status` names the
+/// defect.
+fn reload(context: &Context) -> Arc<Roster> {
+    let service = &context.service;
+    let root = service.root();
+    let settings = Config::reload(root, &service.config());
+    service.use_settings(settings.map(|config| context.tuning.applied(config)));
+    service.use_roster(Roster::reload(root, &service.roster()).on(&context.host.support));
+    service.withdraw_profiles();
+    service.read_schedules();
+    service.chats().reload(root);
+    service.read_plugins();
+    tracing::info!("reloaded");
+    report(service);
+    service.roster()
+}
+
+/// Logs unusable parts of the configuration, and the policies that this host cannot enforce.
+pub fn report(service: &Service) {
+    for loose in service.roster().loose_names(&service.config()) {
+        tracing::warn!(problem = %loose, "unknown_name");
+    }
+    for defect in service.defects() {
+        tracing::error!(error = %defect, consequence = defect.consequence(), "configuration_defect");
+    }
+    for (policy, why) in service.roster().policies().unenforceable() {
+        tracing::error!(policy, why, "policy_cannot_be_held");
+    }
+}

@@ -1,0 +1,181 @@
+//! Reads from a board the tasks that may start beside the live runs, and no further than necessary.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{
+    Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
+};
+
+use super::action::BoardWork;
+use super::admission::Claim;
+use super::commands;
+use super::event::Event;
+use super::link::OwnerLink;
+use super::room::Room;
+use super::routing;
+use setup::config::Config;
+use crate::run::context::Context;
+use crate::run::troubles;
+use base::failure::Failure;
+use setup::lanes::check_performer;
+use setup::roster::Roster;
+
+/// Limit on the unrunnable tasks recorded at once. Their commit triggers the next read.
+const NOTED: usize = 64;
+/// Longest delay between the timestamp of a change and its commit.
+const COMMIT: Duration = Duration::from_secs(2);
+
+/// Result of a look at a board.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// Tasks that may start, in order of start.
+    pub admitted: Vec<(Candidate, Claim)>,
+    /// True if more tasks could start without the live runs and the failures.
+    pub left: bool,
+    /// True if a task waits only for memory, load or pressure of the host.
+    pub(crate) lacks_headroom: bool,
+    /// True if there are tasks whose assignee is no lane here.
+    pub foreign: bool,
+}
+
+/// Finds the tasks that may start, and admits them. Blocks.
+pub fn look(
+    view: &View<'_>,
+    board: &BoardName,
+    room: &mut Room,
+    roster: &Roster,
+) -> Result<Looked, kernel::Error> {
+    let mut looked = Looked::default();
+    let config = room.config();
+    room.share_with_tenants_of(view)?;
+    // Questions first: a run waits for each of them, and they have slots of their own.
+    view.consults(&roster.accounts(&config), |candidate| {
+        if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
+            return;
+        }
+        let claim = Claim::of(board, &candidate, (roster, &config)).for_question(candidate.consult);
+        match room.admit(&claim) {
+            Ok(()) => looked.admitted.push((candidate, claim)),
+            Err(refusal) => looked.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
+        }
+    })?;
+    if room.is_closed() {
+        looked.left = true;
+        return Ok(looked);
+    }
+    let mut refused = BTreeSet::new();
+    view.offer(&roster.accounts(&config), &check_performer(), |candidate| {
+        match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
+            Ok(_) => {}
+            Err(why) if why.is_unknown() => {
+                looked.foreign = true;
+                return Answer::Left(Reach::Profile);
+            }
+            Err(why) if why.is_claimed() => return Answer::Left(Reach::Profile),
+            Err(_) => return Answer::Left(Reach::Task),
+        }
+        let claim = Claim::of(board, candidate, (roster, &config));
+        match room.admit(&claim) {
+            Ok(()) => {
+                looked.admitted.push((candidate.clone(), claim));
+                Answer::Taken
+            }
+            Err(refusal) => {
+                refused.insert(refusal.why.code);
+                Answer::Left(refusal.reach)
+            }
+        }
+    })?;
+    // A task that is being started waits for nothing.
+    refused.remove(&WaitingCode::Starting);
+    looked.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
+    looked.left = !refused.is_empty();
+    Ok(looked)
+}
+
+/// Reads the pending work of a board beside its live runs. Blocks. The search for tasks whose assignee is no lane
+/// starts at `noted`.
+pub fn work(
+    view: &View<'_>,
+    board: &BoardName,
+    room: &mut Room,
+    roster: &Roster,
+    noted: Timestamp,
+) -> Result<BoardWork, kernel::Error> {
+    let looked = look(view, board, room, roster)?;
+    let missions = room.config().mission_limits();
+    // Without an overseer, a stalled mission wakes nothing.
+    let config = room.config();
+    let has_overseer = config.triage.assignee(ProposalKind::Progress).is_some_and(|name| roster.knows(&name));
+    let reviews = if has_overseer { view.next_review(&config.triage.review_terms())? } else { None };
+    let (unknown, noted) =
+        if looked.foreign { unknown(view, (roster, &room.config()), noted)? } else { (Vec::new(), noted) };
+    Ok(BoardWork {
+        admitted: looked.admitted,
+        left: looked.left,
+        lacks_headroom: looked.lacks_headroom,
+        ready: view.ready_count()?,
+        has_tenants: view.has_tenants()?,
+        unknown,
+        noted,
+        to_stop: view.runs_to_stop()?,
+        breakers: view.holds()?.into_iter().filter(|hold| hold.kind == HoldKind::Breaker).collect(),
+        next_wake: view
+            .next_wake()?
+            .into_iter()
+            .chain(view.next_mission_limit(&missions)?)
+            .chain(reviews)
+            .min(),
+    })
+}
+
+/// Looks at a board on another thread, and sends its pending work as an event.
+pub(crate) fn read_board(
+    (context, link): (&Arc<Context>, &OwnerLink),
+    roster: &Arc<Roster>,
+    name: BoardName,
+    mut room: Room,
+    noted: Timestamp,
+) {
+    let (shared, link) = (Arc::clone(context), link.clone());
+    let roster = Arc::clone(roster);
+    context.tasks.spawn_blocking(move || {
+        routing::ask_router(&shared, &name);
+        routing::ask_overseer(&shared, &name);
+        let work = shared.service.board(&name).and_then(|board| {
+            // All reads share a transaction: to begin one costs as much as several reads.
+            let read = board.readers().with(|view| {
+                // External leases come first, because the directories that they lock must count as taken.
+                board.external_leases().follow(shared.service.root(), &name, view)?;
+                let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
+                shared.service.set_silent(&name, troubles::of_messages(channels.iter(), paused.iter()));
+                Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
+            });
+            let (due, work) = read.map_err(Failure::from)?;
+            commands::carry_out(&shared, &name, due);
+            Ok(Box::new(work))
+        });
+        link.send_blocking(Event::BoardRead(name, work));
+    });
+}
+
+/// Lists the tasks whose assignee is no lane here and that have no note of it, and the start of the next search.
+fn unknown(
+    view: &View<'_>,
+    (roster, config): (&Roster, &Config),
+    since: Timestamp,
+) -> Result<(Vec<(TaskId, String)>, Timestamp), kernel::Error> {
+    let known = roster.names();
+    let now = view.now();
+    let found = view.unknown_assignees(&known, since, NOTED)?;
+    if found.is_empty() {
+        return Ok((Vec::new(), now.before(COMMIT)));
+    }
+    // These get their note first; then the search starts at the same time again.
+    let told = found.into_iter().filter_map(|(task, profile, _)| {
+        Some((task, roster.resolve(&profile, None, config).err()?.to_string()))
+    });
+    Ok((told.collect(), since))
+}

@@ -1,0 +1,54 @@
+//! State shared by all runs of a daemon.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kernel::{BoardName, ScheduleName, Timestamp};
+use tokio_util::task::TaskTracker;
+
+use super::bells::Bells;
+use super::key::TaskKey;
+use super::order::Host;
+use super::report::{Report, Reports};
+use super::starts::Starts;
+use setup::config::Tuning;
+use delivery::plugins::Calls;
+use service::Service;
+use net::telemetry::Tracer;
+
+/// Pause between two tries to record a fact on a board that cannot be written.
+pub const RETRY: Duration = Duration::from_millis(500);
+
+/// Commands of schedules in progress, by board, schedule and tick.
+pub type UnderWay = Mutex<BTreeSet<(BoardName, ScheduleName, Timestamp)>>;
+
+/// State shared by all runs.
+#[derive(Debug)]
+pub struct Context {
+    pub service: Arc<Service>,
+    pub host: Host,
+    pub reports: Reports,
+    pub tasks: TaskTracker,
+    pub starts: Starts,
+    pub(crate) bells: Bells,
+    pub tracer: Tracer,
+    pub plugins: Calls,
+    /// Commands of schedules in progress.
+    pub commands: UnderWay,
+    /// Overrides of the command line, which also apply after a reload of the configuration.
+    pub tuning: Tuning,
+}
+
+impl Context {
+    /// Has a shim wait for the next run.
+    pub fn refill(self: &Arc<Self>) {
+        let context = Arc::clone(self);
+        self.tasks.spawn_blocking(move || context.host.spares.refill());
+    }
+
+    /// Reports to the owner loop. Waits while its queue is full.
+    pub async fn tell(&self, key: &TaskKey, report: Report) {
+        self.reports.tell(key, report).await;
+    }
+}

@@ -1,0 +1,206 @@
+//! Fault of a failed start, decided only here, from the step and the number of the error.
+
+use std::error::Error;
+
+use shim::rundir::{Concern, FailedStart};
+use shim::shortage::{is_shortage, is_shortage_number};
+
+use super::environment::{Environment, Needs};
+use super::stage::Stage;
+use base::exit::Code;
+use base::failure::Failure;
+use host::job::{Cause, JobFailure};
+
+/// Cause of a failed start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Task,
+    /// The definition of the task, so that another try cannot succeed.
+    Definition,
+    /// Something that the runs of many tasks need.
+    Environment(Environment),
+    /// The host, which lacks a resource for now.
+    Host,
+    /// Timing: another run still has the workspace.
+    Moment,
+    /// None: the run was given up during preparation.
+    Abandoned,
+}
+
+impl Fault {
+    /// Returns the fault of a start that the shim or `confine` reported as failed.
+    pub fn of(failed: &FailedStart, needs: &Needs) -> Self {
+        if failed.concern != Concern::Limit && failed.errno.is_some_and(is_shortage_number) {
+            return Fault::Host;
+        }
+        match failed.concern {
+            Concern::Run => Fault::Task,
+            Concern::Lane => Fault::Environment(needs.program()),
+            Concern::Policy | Concern::Limit => Fault::Environment(needs.policy()),
+            // A word of another release is not charged to a task.
+            Concern::Root | Concern::Unknown => Fault::Environment(Environment::Root),
+            Concern::Moment => Fault::Moment,
+            Concern::Host => Fault::Host,
+        }
+    }
+}
+
+/// Failure of a start: its stage, reason and fault.
+#[derive(Debug)]
+pub(crate) struct LaunchError {
+    pub stage: Stage,
+    pub error: String,
+    pub fault: Fault,
+}
+
+impl LaunchError {
+    /// Makes an error that is the task's fault.
+    pub fn task(stage: Stage, error: impl Into<String>) -> Self {
+        LaunchError { stage, error: error.into(), fault: Fault::Task }
+    }
+
+    /// Makes an error in the task's definition, which is not tried again.
+    pub fn definition(stage: Stage, error: impl Into<String>) -> Self {
+        LaunchError { stage, error: error.into(), fault: Fault::Definition }
+    }
+
+    /// Makes an error of a system call in the root's own directories; a shortage is the host's fault.
+    pub fn system(stage: Stage, error: &(dyn Error + 'static)) -> Self {
+        LaunchError::at(stage, Environment::Root, error)
+    }
+
+    /// Makes an error of a system call on an environment; a shortage is the host's fault.
+    pub fn at(
+        stage: Stage,
+        environment: Environment,
+        error: &(dyn Error + 'static),
+    ) -> Self {
+        let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment(environment) };
+        LaunchError { stage, error: base::failure::with_causes(error), fault }
+    }
+
+    /// Makes an error from a refusal by another part of this program, about an environment.
+    pub fn refusal(stage: Stage, environment: Environment, failure: Failure) -> Self {
+        // `Failure::file` set the code from the error number.
+        let is_host = failure.code == Code::TryAgain;
+        let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
+        LaunchError { stage, error: with_hint(&failure.message, failure.hint), fault }
+    }
+
+    /// Makes an error from a failed preparation of a workspace.
+    pub fn workspace(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+        let is_general = match &place {
+            // These are made by the daemon alone, or exist already.
+            Environment::Workspaces(_) | Environment::Directory(_) => true,
+            // A taken branch, or a worktree that a worker has damaged, is the task's fault.
+            Environment::Repository(_) => failure.cause.is_of_repository(),
+            Environment::Program { .. }
+            | Environment::Secrets { .. }
+            | Environment::Policy(_)
+            | Environment::Root => false,
+        };
+        let fault = if is_general {
+            Fault::Environment(place)
+        } else if failure.cause.is_of_definition() {
+            // A retry does not help: a person must correct the task.
+            Fault::Definition
+        } else {
+            Fault::Task
+        };
+        LaunchError::of_job(stage, failure, fault)
+    }
+
+    /// Makes an error for a directory whose owner could not be determined.
+    pub fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+        LaunchError::of_job(stage, failure, Fault::Environment(place))
+    }
+
+    fn of_job(stage: Stage, failure: JobFailure, fault: Fault) -> Self {
+        let fault = match failure.cause {
+            Cause::Shortage => Fault::Host,
+            Cause::GivenUp => Fault::Abandoned,
+            Cause::Workspace(_) | Cause::NotTaken | Cause::NoAnswer | Cause::Stalled | Cause::Process => {
+                fault
+            }
+        };
+        LaunchError { stage, error: with_hint(&failure.message, failure.hint), fault }
+    }
+}
+
+/// Appends a hint to a message.
+pub(crate) fn with_hint(message: &str, hint: Option<String>) -> String {
+    hint.map_or_else(|| message.to_owned(), |hint| format!("{message} ({hint})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+    use shim::rundir::Step;
+
+    fn failed(step: Step, errno: Errno) -> FailedStart {
+        FailedStart::new(step, &std::io::Error::from_raw_os_error(errno as i32))
+    }
+
+    const STEPS: [Step; 14] = [
+        Step::Shim,
+        Step::Spec,
+        Step::Cgroup,
+        Step::Namespace,
+        Step::Pid,
+        Step::Lease,
+        Step::Log,
+        Step::Timer,
+        Step::Spawn,
+        Step::Confine,
+        Step::Plan,
+        Step::Apply,
+        Step::Report,
+        Step::Exec,
+    ];
+
+    #[test]
+    fn a_lack_at_any_step_is_the_hosts() {
+        let needs = Needs::scratch("shell");
+        for step in STEPS {
+            for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM, Errno::EAGAIN, Errno::ENOSPC] {
+                assert_eq!(Fault::of(&failed(step, errno), &needs), Fault::Host, "{step:?} {errno}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_step_before_the_command_is_the_tasks_unless_it_says_so() {
+        let needs = Needs::scratch("shell");
+        for step in STEPS {
+            let fault = Fault::of(&failed(step, Errno::ENOENT), &needs);
+            assert_ne!(fault, Fault::Task, "{step:?}");
+        }
+        let own = failed(Step::Exec, Errno::ENOENT).concerning(Concern::Run);
+        assert_eq!(Fault::of(&own, &needs), Fault::Task);
+    }
+
+    #[test]
+    fn a_limit_of_the_policy_is_not_taken_for_a_lack_of_the_hosts() {
+        let needs = Needs::scratch("shell");
+        let met = failed(Step::Exec, Errno::EAGAIN).concerning(Concern::Limit);
+        assert_eq!(Fault::of(&met, &needs), Fault::Environment(needs.policy()));
+    }
+
+    #[test]
+    fn a_confinement_that_the_host_could_not_load_is_the_hosts() {
+        let silent =
+            FailedStart::new(Step::Confine, &std::io::Error::other("ended")).concerning(Concern::Host);
+        assert_eq!(Fault::of(&silent, &Needs::scratch("shell")), Fault::Host);
+    }
+
+    #[test]
+    fn a_missing_program_is_the_lanes_under_its_policy() {
+        let needs = Needs::scratch("shell");
+        assert_eq!(
+            Fault::of(&failed(Step::Exec, Errno::ENOENT), &needs),
+            Fault::Environment(needs.program())
+        );
+    }
+}

@@ -1,0 +1,403 @@
+//! Last step of a run: its end is recorded on the board, and its remains on the host are removed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{
+    Clock as _, CommitMode, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep,
+    SystemClock, Task, Verdict, View,
+};
+use serde_json::{Value, json};
+use shim::rundir::RunDir;
+use shim::shortage::unless_short;
+use workspace::Uncommitted;
+
+use super::artifacts::{self, Taken};
+use super::context::{Context, RETRY};
+use super::evidence;
+use super::key::TaskKey;
+use super::live::Phase;
+use super::note::Note;
+use super::records::Records;
+use super::release::{Next, Trouble};
+use super::report::{Ended, Report};
+use super::rest::{self, Ground};
+use super::seal;
+use base::exit::Code;
+use base::failpoint;
+use crate::gc::{self, Fate};
+use host::cgroup;
+use host::remove::{self, Stays};
+use service::BoardHandle;
+
+/// Longest pause between two tries to record the end.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Number of tries of a removal for which the host lacks a resource: about a minute.
+const TRIES: u32 = 120;
+
+/// Records the end of a run on the board, retrying until it succeeds, and removes the run's remains. A stopped daemon
+/// leaves this to the next one.
+pub(super) async fn finish(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    mut ending: Ending,
+) {
+    if !context.reports.announce_end(key).await {
+        return context.tracer.forget((board.id(), run.id));
+    }
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let records = Arc::new(Records::of(&mut Trouble::new(context, board, key, run), path.clone()).await);
+    // Sealed first: only a sealed tree is safe for the steps below.
+    let (mut taken, ground) = seal(context, key, run, &records).await;
+    taken.join(Taken::lost(records.unsealed(run).into_iter().collect()));
+    failpoint::pass("after-seal");
+    // Before the check of the task runs, so that the check proves the commit.
+    let found = Closing { context, board, key, run, records: &records }.settle_rest(&ending, ground).await;
+    ending.evidence = gather_evidence(run, &records).await;
+    if let Some(found) = found {
+        note_rest(&mut ending, &found, &records);
+    }
+    taken.join(take_artifacts(context, board, key, run, &records).await);
+    let taken = Arc::new(taken);
+    failpoint::pass("after-artifacts");
+    context.host.ways.close((board.id(), run.id));
+    keep_files(context, key, run, &records).await;
+    clean_places(context, board, run.id, &records).await;
+    // Before the board is told: the next run of the task may start at once, and opens it again.
+    close_workspace(context, board, key).await;
+    failpoint::pass("before-finish");
+    let (mut reported, mut pause) = (false, RETRY);
+    let finished: Option<Finished> = loop {
+        let (id, ending) = (run.id, ending.clone());
+        let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
+        // In one transaction: a daemon that dies before it takes the artifacts again, and one that dies after it has
+        // them recorded.
+        let told = board.write(move |board| {
+            board.record_messages(id, &records.news)?;
+            board.end_run(id, &ending, &taken.handed)
+        });
+        match told.await {
+            Ok(finished) => break Some(finished),
+            // The run no longer exists: its board was restored to an earlier state.
+            Err(failure) if failure.code == Code::NotFound => {
+                tracing::error!(task = %key, run = %run.id, error = %failure, "end_refused");
+                break None;
+            }
+            // Any other error is retried: these records are the only trace of the run's end, and nothing else frees the
+            // task.
+            Err(failure) => {
+                if !reported {
+                    tracing::error!(task = %key, run = %run.id, error = %failure, "end_not_recorded");
+                    reported = true;
+                }
+                context.tell(key, Report::Delayed(Phase::Settling, failure.to_string())).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST);
+            }
+        }
+    };
+    failpoint::pass("after-finish");
+    let digests = taken.digests();
+    drop(taken);
+    sweep_refused(context, board, key, digests);
+    if let Some(finished) = &finished {
+        tracing::info!(task = %key, run = %run.id, outcome = %finished.outcome, status = %finished.status, "ended");
+    }
+    trace(context, board, run.id, finished.as_ref());
+    if let Some(before) = finished.as_ref().and_then(|finished| finished.replaces) {
+        // The log of a replaced run can no longer be found: its run is not listed.
+        drop(std::fs::remove_file(context.host.root.log(board.name(), &key.task, before)));
+    }
+    if finished.as_ref().is_some_and(|finished| finished.status == kernel::Status::Archived) {
+        remove_workspace(context, board, key).await;
+    }
+    // The end is on the board, so the run directory holds no further information.
+    let removed = with_room(move || {
+        // A missing directory, or one of another root, needs no removal.
+        let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Stays::of(&e))? else { return Ok(()) };
+        dir.remove().map_err(|e| Stays::of(&e))
+    });
+    if let Err(error) = removed.await {
+        tracing::warn!(task = %key, %error, "run_directory_not_removed");
+    }
+    failpoint::pass("after-cleanup");
+    let (lived, at) = (ending.lived, ending.ended_at);
+    let ended = finished.map(|finished| Box::new(Ended { finished, lived, at }));
+    context.tell(key, Report::Ended(ended)).await;
+}
+
+/// Exports the trace of a run whose end is recorded, if an exporter is configured.
+fn trace(context: &Context, board: &BoardHandle, id: RunId, finished: Option<&Finished>) {
+    let is_wanted = finished.is_some() && context.service.config().telemetry.otlp_endpoint.is_some();
+    let run = if is_wanted { board.readers().with(|view| view.expect_run(id)).ok() } else { None };
+    match run {
+        Some(run) => context.tracer.ended((board.name(), board.id()), &run, SystemClock.now()),
+        None => context.tracer.forget((board.id(), id)),
+    }
+}
+
+/// Removes the bytes that were taken and not recorded. Runs in the background, because it waits for uploads in
+/// progress.
+fn sweep_refused(context: &Context, board: &BoardHandle, key: &TaskKey, digests: BTreeSet<Digest>) {
+    if digests.is_empty() {
+        return;
+    }
+    let (service, name, key) = (Arc::clone(&context.service), board.name().clone(), key.clone());
+    let sweep = move || {
+        let Ok(board) = service.board(&name) else { return };
+        let extent = Extent::Only(digests);
+        let refused =
+            |named: &BTreeSet<Digest>| matches!(&extent, Extent::Only(all) if !all.is_subset(named));
+        let swept = match board.readers().with(|view| view.attached(&extent)) {
+            Ok(named) if refused(&named) => board.sweep_blobs(&extent, Sweep::Remove).map(drop),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = swept {
+            // `gc` removes them later.
+            tracing::warn!(task = %key, %error, "artifacts_not_swept");
+        }
+    };
+    context.tasks.spawn_blocking(sweep);
+}
+
+/// Removes the scratch workspace of a task that was archived while it ran. `gc` repeats failed removals.
+async fn remove_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
+    let (service, name, id) = (Arc::clone(&context.service), board.name().clone(), key.task.clone());
+    let removed = tokio::task::spawn_blocking(move || {
+        gc::remove_archived(service.root(), service.board(&name)?.as_ref(), &id)
+    });
+    match removed.await {
+        Ok(Ok(Fate::Absent | Fate::Gone(_))) => {}
+        Ok(Ok(Fate::Foreign(why) | Fate::Stuck(why))) => {
+            tracing::warn!(task = %key, %why, "workspace_stays");
+        }
+        Ok(Err(error)) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
+        Err(error) => tracing::warn!(task = %key, %error, "workspace_not_removed"),
+    }
+}
+
+/// Takes over the run's worktree, retrying during a shortage of the host. Returns the defects, and the worktree.
+async fn seal(context: &Context, key: &TaskKey, run: &Run, records: &Records) -> (Taken, Option<Ground>) {
+    let identity = records.identity();
+    // The records of a copied run directory are empty: its worktree belongs to another root, whose worker may use it.
+    let Some(note) = &records.note else { return (Taken::default(), None) };
+    let Some(worktree) = note.worktree.clone() else { return (Taken::default(), None) };
+    let start = note.begun.as_ref().and_then(evidence::Begun::head);
+    loop {
+        let tree = worktree.clone();
+        let sealed = tokio::task::spawn_blocking(move || seal::seal(tree, identity)).await;
+        let why = match sealed {
+            Ok(Ok(mut sealed)) => {
+                for one in &sealed.lost {
+                    tracing::warn!(task = %key, run = %run.id, path = one.path, reason = one.reason, "sealed");
+                }
+                let lost = std::mem::take(&mut sealed.lost);
+                return (Taken::lost(lost), Some(Ground::of(worktree, start, sealed)));
+            }
+            Ok(Err(why)) => format!("its worktree cannot be closed: {why}"),
+            Err(panic) => panic.to_string(),
+        };
+        tracing::warn!(task = %key, run = %run.id, error = %why, "worktree_not_sealed");
+        // There is no way around this step: an unsealed tree may run what the worker has planted.
+        context.tell(key, Report::Delayed(Phase::Settling, why)).await;
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Run that is being closed.
+struct Closing<'a> {
+    context: &'a Context,
+    board: &'a BoardHandle,
+    key: &'a TaskKey,
+    run: &'a Run,
+    records: &'a Records,
+}
+
+impl Closing<'_> {
+    /// Looks for the changes that the run left uncommitted, if it hands its work over, and commits them if its task asks
+    /// for that. Retries during a shortage of the host.
+    async fn settle_rest(&self, ending: &Ending, ground: Option<Ground>) -> Option<Uncommitted> {
+        let (ground, note) = (ground?, self.records.note.as_ref()?);
+        let (run, id) = (self.run, self.run.id);
+        let asked = |view: &View<'_>| -> Result<(bool, Task), kernel::Error> {
+            Ok((view.hands_over(id, ending)?, view.expect_task(&run.task_id)?))
+        };
+        let (hands_over, task) = self.read(asked).await?;
+        if !hands_over {
+            return None;
+        }
+        let at = ending.ended_at.unwrap_or_else(|| SystemClock.now());
+        let terms = (note.commit == CommitMode::Auto).then(|| rest::terms(&task, run, at));
+        let identity = self.records.identity();
+        loop {
+            let (ground, terms) = (ground.clone(), terms.clone());
+            let settled = tokio::task::spawn_blocking(move || rest::settle(ground, terms, identity)).await;
+            let why = match settled {
+                Ok(Ok(found)) => return Some(found),
+                Ok(Err(why)) => format!("its uncommitted changes cannot be read: {why}"),
+                Err(panic) => panic.to_string(),
+            };
+            self.wait(why).await;
+        }
+    }
+
+    /// Reads the board, retrying until it succeeds; none if the run or its task no longer exists.
+    async fn read<T>(&self, asked: impl Fn(&View<'_>) -> Result<T, kernel::Error>) -> Option<T> {
+        loop {
+            match self.board.readers().with(&asked) {
+                Ok(found) => return Some(found),
+                Err(kernel::Error::NotFound { .. }) => return None,
+                Err(error) => self.wait(error.to_string()).await,
+            }
+        }
+    }
+
+    async fn wait(&self, why: String) {
+        tracing::warn!(task = %self.key, run = %self.run.id, error = %why, "rest_not_settled");
+        self.context.tell(self.key, Report::Delayed(Phase::Settling, why)).await;
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Adds the uncommitted changes to the end of a run.
+fn note_rest(ending: &mut Ending, found: &Uncommitted, records: &Records) {
+    let Some(note) = &records.note else { return };
+    let Some(worktree) = &note.worktree else { return };
+    ending.uncommitted = rest::block_reason(note.commit, found, worktree);
+    ending.branch_note = rest::branch_note(found, worktree);
+    if !found.is_empty() {
+        ending.evidence.get_or_insert_with(|| json!({}))["uncommitted"] = json!(found);
+    }
+}
+
+/// Gathers the run's changes in git. A check only tests the work, and has none.
+async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
+    if run.purpose == Purpose::Check {
+        return None;
+    }
+    let (begun, identity) = (records.note.as_ref()?.begun.clone()?, records.identity());
+    tokio::task::spawn_blocking(move || evidence::gather(&begun, identity)).await.ok()
+}
+
+/// Takes the declared artifacts out of the workspace, retrying during a shortage of the host. Most runs declare none.
+async fn take_artifacts(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    records: &Arc<Records>,
+) -> Taken {
+    let id = run.id;
+    let mut trouble = Trouble::new(context, board, key, run);
+    loop {
+        let mut lost = Vec::new();
+        let why = match board.readers().with(|view| view.expect_run(id)) {
+            Ok(run)
+                if run.ended_at.is_some()
+                    || run.verdict.iter().all(|verdict| verdict.artifacts().is_empty()) =>
+            {
+                return Taken::default();
+            }
+            Ok(run) => {
+                lost.extend(run.verdict.iter().flat_map(Verdict::artifacts).cloned());
+                let (records, blobs) = (Arc::clone(records), board.blobs().clone());
+                let taken = tokio::task::spawn_blocking(move || artifacts::take(&run, &records, &blobs));
+                match taken.await {
+                    Ok(Ok(taken)) => return taken,
+                    Ok(Err(why)) => format!("its artifacts cannot be kept: {why}"),
+                    Err(panic) => panic.to_string(),
+                }
+            }
+            Err(kernel::Error::NotFound { .. }) => return Taken::default(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(task = %key, run = %id, error = %why, "artifacts_not_taken");
+        if matches!(trouble.wait(&why).await, Next::DoWithout(_)) && !lost.is_empty() {
+            let lost = lost.into_iter().map(|path| LostArtifact { path, reason: why.clone() });
+            return Taken::lost(lost.collect());
+        }
+    }
+}
+
+/// Keeps the files that the run changed in its home, if its profile demands it. A failure is only logged, because the
+/// run has ended.
+async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Records) {
+    let (identity, root) = (records.identity(), context.host.root.clone());
+    let Some(keeping) = records.note.as_ref().and_then(|note| note.keeping.clone()) else { return };
+    let kept = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
+    let error = match kept {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => panic.to_string(),
+    };
+    tracing::error!(task = %key, run = %run.id, error, "home_not_kept");
+}
+
+/// Closes the scratch workspace of a task to other users of the host. Its worker may have opened it, and does not need
+/// it until its next run.
+async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
+    let base = context.host.root.workspaces(board.name());
+    let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
+    let closed = with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Stays::of(&e)));
+    if let Err(error) = closed.await {
+        tracing::warn!(task = %key, %error, "workspace_not_closed");
+    }
+}
+
+/// Removes the cgroups, the socket and the private places of a dead run, each even if another removal fails.
+///
+/// They are named after the run, so they are found without its directory.
+async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
+    let (name, id) = (board.name(), board.id());
+    let private = context.host.root.run_home(name, run);
+    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
+    // If this daemon runs in another cgroup than its predecessor, only the spec names the predecessor's cgroups.
+    let told = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
+    let groups: BTreeSet<_> = own.into_iter().chain(told).collect();
+    let noted = records.note.as_ref().map(Note::identity);
+    let doors = Arc::clone(&context.host.doors);
+    // In a blocking thread, because it removes files.
+    drop(tokio::task::spawn_blocking(move || doors.close((id, run))).await);
+    // First the home, which holds copies of logins and secrets.
+    let (place, home) = (private.display().to_string(), private);
+    let removed = with_room(move || match noted {
+        _ if !home.exists() => Ok(()),
+        Some(identity) => remove::remove_private(&home, identity),
+        None => remove::remove_forgotten(&home),
+    });
+    if let Err(error) = removed.await {
+        tracing::warn!(path = place, %error, "home_not_removed");
+    }
+    for group in groups {
+        let place = group.display().to_string();
+        let removed = with_room(move || {
+            if group.exists() { cgroup::remove_run(&group).map_err(|e| Stays::of(&e)) } else { Ok(()) }
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(path = place, %error, "cgroup_not_removed");
+        }
+    }
+}
+
+/// Runs a removal off the runtime's threads, and retries up to [`TRIES`] times while the host lacks a resource. The end
+/// of the run waits for it.
+async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
+    let removal = Arc::new(removal);
+    let mut tries = 1;
+    loop {
+        let removal = Arc::clone(&removal);
+        match tokio::task::spawn_blocking(move || removal()).await {
+            Ok(Err(stays)) if stays.is_shortage && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(RETRY).await;
+            }
+            Ok(done) => return done,
+            Err(panic) => return Err(Stays::because(&panic)),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Follows the output of a live run's agent: records its usage, and ends the run if its service refuses requests for
+//! too long. Delivers messages to it at the same time.
+//!
+//! The shim writes the file, in a directory that no worker reaches. A file that has grown is read again from its
+//! beginning: an agent writes little, and the pauses limit the cost.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{RunId, Spent};
+use shim::rundir::{RunDir, StopReason, StopRequest, VERSION};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::key::TaskKey;
+use super::messages;
+use super::note::Note;
+use super::overdue;
+use host::watch::Watched;
+use setup::lanes::{EndingRules, SoFar, read_so_far};
+use service::BoardHandle;
+
+/// Least pause between two reads of one run.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Bytes read per second of pause, so that reading takes about a hundredth of a processor.
+const BYTES: u64 = 1024 * 1024;
+/// Longest pause between two reads.
+const LONGEST: Duration = Duration::from_mins(5);
+/// Permit for a read: one run at a time, however many there are.
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Waits for the end of a run's shim, and follows its agent meanwhile.
+pub(super) async fn until_ended(
+    context: &Context,
+    board: &BoardHandle,
+    (key, run): (&TaskKey, RunId),
+    (dir, watched): (&RunDir, &Watched),
+) -> io::Result<()> {
+    // The other futures are dropped when the shim ends; the output is read in full when the run is over.
+    tokio::select! {
+        ended = watched.ended() => ended,
+        never = listen(context, board, (key, run), (dir, watched)) => match never {},
+        never = messages::deliver(context, board, (key, run), (dir, watched)) => match never {},
+        never = overdue::at_deadline(key, dir, watched) => match never {},
+    }
+}
+
+async fn listen(
+    context: &Context,
+    board: &BoardHandle,
+    (key, run): (&TaskKey, RunId),
+    (dir, watched): (&RunDir, &Watched),
+) -> Infallible {
+    let note = loop {
+        let path = dir.path().to_owned();
+        match tokio::task::spawn_blocking(move || Note::read(&path)).await {
+            Ok(Ok(note)) => break note,
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    };
+    let Some(rules) = note.map(|note| note.rules).filter(EndingRules::is_heard) else {
+        return std::future::pending().await;
+    };
+    let (rules, dir) = (Arc::new(rules), Arc::new(dir.clone()));
+    let (mut pause, mut length, mut known) = (PAUSE, 0, Spent::default());
+    let mut refused_since: Option<Instant> = None;
+    loop {
+        tokio::time::sleep(pause).await;
+        // The permit is dropped at the end of this block, before the board is written.
+        let looked = {
+            let Ok(_turn) = TURN.acquire().await else { continue };
+            let (rules, dir) = (Arc::clone(&rules), Arc::clone(&dir));
+            tokio::task::spawn_blocking(move || look(&dir, &rules, length)).await
+        };
+        if let Ok(Some((now, SoFar { spent, is_refused }))) = looked {
+            length = now;
+            pause = Duration::from_secs(length / BYTES).clamp(PAUSE, LONGEST);
+            if spent != known {
+                known = spent.clone();
+                let recorded = board.write(move |board| board.record_spent(run, &spent)).await;
+                if let Err(error) = recorded {
+                    tracing::debug!(task = %key, %run, %error, "usage_not_recorded");
+                }
+            }
+            refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
+        }
+        // An agent that writes nothing of it still has its refusals recorded by the proxy.
+        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).answers);
+        let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
+        if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
+            && refused_for >= limit
+        {
+            tracing::info!(task = %key, %run, "refused_for_too_long");
+            end(context, key, (&dir, watched)).await;
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// Reads the output, unless its length is unchanged.
+fn look(dir: &RunDir, rules: &EndingRules, before: u64) -> Option<(u64, SoFar)> {
+    let (stdout, length) = dir.stdout_so_far().ok()?;
+    (length != before).then(|| (length, read_so_far(&stdout, rules)))
+}
+
+/// Asks the shim to end the run.
+async fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watched)) {
+    let grace = context.service.config().worker.grace();
+    let request = StopRequest {
+        version: VERSION,
+        reason: StopReason::Refused,
+        quiet_ms: 0,
+        grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+    };
+    let asked = dir.request_stop(&request).map_err(|e| base::failure::with_causes(&e));
+    let asked = asked.and_then(|()| watched.ask_to_end().map_err(|e| e.to_string()));
+    if let Err(error) = asked {
+        // The deadline ends the run.
+        tracing::warn!(task = %key, %error, "stop_not_delivered");
+    }
+    overdue::as_asked(key, dir, watched, &request).await;
+}

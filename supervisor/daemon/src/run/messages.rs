@@ -1,0 +1,120 @@
+//! Delivers messages to the agent of a live run: from the board into the run directory, and their receipts back.
+//!
+//! A message is stored and numbered on the board before it is posted. A daemon that does not know how far an earlier
+//! one came posts it again under the same number. The shim passes each number on once, so a crash in between duplicates
+//! no message.
+
+use std::convert::Infallible;
+
+use kernel::{MessageNews, MessageState, Readers, RunId};
+use rustix::process::Signal;
+use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
+use shim::shortage::unless_short;
+
+use super::context::{Context, RETRY};
+use super::key::TaskKey;
+use base::failpoint;
+use base::failure::{Failure, with_causes};
+use host::watch::Watched;
+use service::BoardHandle;
+
+/// Delivers messages as long as the run lives. The future may be dropped at any time: the rest is done when delivery
+/// starts again, or at the end of the run.
+pub(super) async fn deliver(
+    context: &Context,
+    board: &BoardHandle,
+    (key, run): (&TaskKey, RunId),
+    (dir, watched): (&RunDir, &Watched),
+) -> Infallible {
+    let bell = context.bells.hang(key);
+    let spec = {
+        let dir = dir.clone();
+        tokio::task::spawn_blocking(move || dir.spec()).await
+    };
+    if !spec.is_ok_and(|spec| spec.is_ok_and(|spec| spec.conversation.is_some())) {
+        return std::future::pending().await;
+    }
+    let mut done = Done::default();
+    loop {
+        match pass_on(board, run, dir, watched, &mut done).await {
+            Ok(()) => bell.rung().await,
+            Err(error) => {
+                tracing::warn!(task = %key, %run, %error, "messages_not_passed_on");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// Progress of this daemon with the messages of a run.
+#[derive(Debug, Default)]
+struct Done {
+    /// Number of the last posted message.
+    posted: u32,
+    /// Receipts that the board has.
+    told: MessagesRecord,
+}
+
+async fn pass_on(
+    board: &BoardHandle,
+    run: RunId,
+    dir: &RunDir,
+    watched: &Watched,
+    done: &mut Done,
+) -> Result<(), Failure> {
+    let (readers, place, posted) = (board.readers().clone(), dir.clone(), done.posted);
+    let looked = tokio::task::spawn_blocking(move || post(&readers, run, &place, posted));
+    let (posted, record) = looked.await.map_err(|panic| Failure::failed(panic.to_string()))??;
+    if posted > done.posted {
+        failpoint::pass("after-post");
+        done.posted = posted;
+        // A shim without a pid record reads the messages once it has one; before that, its signal handler may not be
+        // installed.
+        if dir.pid().ok().flatten().is_some() {
+            watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
+        }
+    }
+    if record != done.told {
+        let news = news_of(&record);
+        board.write(move |board| board.record_messages(run, &news)).await?;
+        done.told = record;
+    }
+    Ok(())
+}
+
+/// Posts the messages after a number. Returns the last posted number and the receipts. Blocks.
+fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32, MessagesRecord), Failure> {
+    let failed = |e| Failure::failed(with_causes(&e));
+    let waiting = readers.with(|view| view.queued_messages(run))?;
+    let mut posted = after;
+    for message in waiting.into_iter().filter(|message| message.number > after) {
+        let id = uuid::Uuid::new_v4().to_string();
+        let letter = Letter { number: message.number, id, text: message.body };
+        dir.post(&letter).map_err(failed)?;
+        posted = message.number;
+    }
+    Ok((posted, dir.messages().map_err(failed)?.unwrap_or_default()))
+}
+
+/// Returns the receipts that the shim of a run has recorded. Blocks.
+///
+/// # Errors
+/// The host lacks a resource for now.
+pub(super) fn last_news(dir: &RunDir) -> Result<Vec<MessageNews>, RunDirError> {
+    let record = unless_short(dir.messages())?.flatten();
+    Ok(record.map(|record| news_of(&record)).unwrap_or_default())
+}
+
+fn news_of(record: &MessagesRecord) -> Vec<MessageNews> {
+    let news = |(number, receipt): (&u32, &Receipt)| {
+        let (state, reason) = match receipt {
+            Receipt::Written => (MessageState::Written, None),
+            Receipt::Confirmed => (MessageState::Delivered, None),
+            Receipt::Unread => (MessageState::NotDelivered, Some("its agent ended without reading it")),
+            Receipt::Refused => (MessageState::NotDelivered, Some("its agent refused it")),
+            Receipt::Closed => (MessageState::NotDelivered, Some("the conversation was over when it came")),
+        };
+        MessageNews { number: *number, state, reason: reason.map(str::to_owned) }
+    };
+    record.receipts.iter().map(news).collect()
+}

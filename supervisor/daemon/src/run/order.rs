@@ -1,0 +1,120 @@
+//! Input of a run's start: the host, and the data read by the claim.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kernel::{Purpose, Run, Task};
+use policies::{BoardAccess, Identity, PidNamespace, Policy};
+use shim::rundir::RunDir;
+use tokio_util::sync::CancellationToken;
+use workspace::WorkspaceSpec;
+
+use super::environment::Environment;
+use super::fault::LaunchError;
+use super::session::Resume;
+use super::stage::Stage;
+use api::RunDoors;
+use setup::config::Config;
+use host::cgroup::Cgroups;
+use host::spare::Spares;
+use setup::lanes::{Lane, Skill};
+use base::paths::Root;
+use net::proxy::WaysOut;
+use setup::roster::{Home, RunLimits, Share};
+
+/// The host and the daemon, as far as a start needs them.
+#[derive(Debug)]
+pub struct Host {
+    pub root: Root,
+    pub support: policies::Support,
+    pub cgroups: Result<Cgroups, String>,
+    /// Pid namespace that contains the processes of a run without a cgroup.
+    pub pid_namespace: Result<PidNamespace, String>,
+    pub(crate) spares: Spares,
+    pub port: Option<u16>,
+    pub doors: Arc<RunDoors>,
+    pub ways: WaysOut,
+    pub hostname: String,
+    pub boot_id: String,
+    /// Identity of the root's directory.
+    pub root_id: String,
+}
+
+impl Host {
+    /// Returns the pid namespace of a run without a cgroup. If it requires a user namespace, it is used only with a
+    /// policy that needs a user namespace anyway: inside one, the host's files have unknown owners, which some programs
+    /// refuse.
+    pub(super) fn pid_namespace_of(&self, policy: &Policy) -> Option<PidNamespace> {
+        self.pid_namespace.as_ref().ok().copied().filter(|namespace| match namespace {
+            PidNamespace::Privileged => true,
+            PidNamespace::UserNamespace => policy.has_view(&self.support),
+        })
+    }
+
+    /// Releases the daemon's resources on the host, and leaves live runs their own.
+    pub fn leave(&self) {
+        self.ways.keep_figures();
+        self.spares.close();
+        if let Ok(cgroups) = &self.cgroups {
+            cgroups.remove();
+        }
+    }
+
+    /// Opens a run's access to the board.
+    pub(super) fn way(&self, order: &Order, identity: Option<Identity>) -> Result<BoardAccess, LaunchError> {
+        // A check reports by its exit code only.
+        if order.run.purpose == Purpose::Check {
+            return Ok(BoardAccess::None);
+        }
+        if let Some(port) = self.port {
+            return Ok(BoardAccess::Port(port));
+        }
+        let opened = self.doors.open(order.board_id, order.run.id, identity);
+        let refused = |e| LaunchError::refusal(Stage::MakeSocket, Environment::Root, e);
+        opened.map(BoardAccess::Socket).map_err(refused)
+    }
+
+    /// Returns the cgroups that may belong to a run: the one of its name, and the one in its spec. The latter has
+    /// another name if the shim had waited for the run.
+    pub fn groups(
+        &self,
+        board: &kernel::BoardName,
+        run: kernel::RunId,
+    ) -> BTreeSet<PathBuf> {
+        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let dir = RunDir::open(&self.root.run_dir(board, run));
+        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        own.into_iter().chain(told).collect()
+    }
+}
+
+/// All that is known of a run once the board has it.
+pub struct Order {
+    pub board: kernel::BoardName,
+    pub board_id: kernel::BoardId,
+    pub task: Task,
+    pub run: Run,
+    pub token: String,
+    pub context: String,
+    /// Session that it continues, if the session still exists.
+    pub resume: Option<Resume>,
+    pub files: Vec<kernel::Attachment>,
+    pub lane: Lane,
+    pub lane_name: kernel::Profile,
+    /// Limited resources that it takes.
+    pub share: Share,
+    pub home: Home,
+    /// Text that the worker reads before its task.
+    pub role_prompt: Option<String>,
+    pub skills: Vec<Skill>,
+    pub policy: Policy,
+    pub own_uid: Option<u32>,
+    pub deadline: std::time::Duration,
+    pub limits: RunLimits,
+    pub config: Arc<Config>,
+    /// Workspaces of the tasks of all boards.
+    pub workplaces: Vec<WorkspaceSpec>,
+    /// Cancels the preparation of a start that is given up.
+    pub cancel: CancellationToken,
+}

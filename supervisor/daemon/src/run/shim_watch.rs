@@ -1,0 +1,146 @@
+//! Watches the shim of a run that is not a child of the daemon, and reports the start of its command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock, Run, SystemClock, Timestamp};
+use shim::rundir::{LockState, RunDir, StartedRecord, StopRequest};
+
+use super::context::{Context, RETRY};
+use super::key::TaskKey;
+use super::listen;
+use super::live::{Phase, ShimHandle};
+use super::report::Report;
+use super::stopping::stop;
+use super::unkillable::tell_unkillable;
+use base::exit::Code;
+use base::failpoint;
+use host::watch::Watched;
+use service::BoardHandle;
+
+/// First pause between two looks for a shim that holds its lock without a pid record.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Watches the shim of a run that is not a child, as long as the run's lock is held. `ending` asks the shim to end the
+/// run.
+pub(crate) async fn watch_to_end(
+    context: &Context,
+    board: &BoardHandle,
+    (key, run): (&TaskKey, &Run),
+    ending: Option<&StopRequest>,
+) {
+    let path = context.host.root.run_dir(board.name(), run.id);
+    let mut pause = LOOK;
+    while let Ok(dir) = RunDir::open(&path)
+        && matches!(dir.lock_state(), Ok(LockState::Held))
+    {
+        // The shim takes its lock before it writes its pid record, both within its first milliseconds.
+        match find_shim(&dir, &context.host.boot_id) {
+            Ok(Some(watched)) => {
+                let watched = Arc::new(watched);
+                let shim = handle(&dir, &watched);
+                context.tell(key, Report::Launched(shim.clone())).await;
+                if let Some(request) = ending {
+                    stop(context, key.clone(), &shim, request);
+                }
+                tell_started(context, board, key, run, &dir).await;
+                tell_unkillable(context, board, key, run, &dir).await;
+                let ended = listen::until_ended(context, board, (key, run.id), (&dir, &watched));
+                if let Err(error) = ended.await {
+                    tracing::error!(task = %key, %error, "watch_failed");
+                }
+                return;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(task = %key, %error, "watch_failed"),
+        }
+        if pause == RETRY {
+            let why = "the run's lock is taken, and its shim cannot be watched".to_owned();
+            context.tell(key, Report::Delayed(Phase::Settling, why)).await;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RETRY);
+    }
+}
+
+/// Opens the shim that holds the lock of a run directory. None if it has no pid record yet, or has just ended.
+///
+/// The lock was seen held, so the record names a live process, unless that has ended in between. Then the pid may have
+/// been reused, so the identity is compared after opening it.
+pub(super) fn find_shim(dir: &RunDir, boot_id: &str) -> std::io::Result<Option<Watched>> {
+    let Some(record) = dir.pid().map_err(std::io::Error::other)? else { return Ok(None) };
+    if record.boot_id != boot_id {
+        return Ok(None);
+    }
+    let watched = match Watched::open(record.shim.pid) {
+        Ok(watched) => watched,
+        Err(e) if e.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    Ok(watched.is(&record.shim)?.then_some(watched))
+}
+
+fn handle(dir: &RunDir, watched: &Arc<Watched>) -> ShimHandle {
+    let spec = dir.spec().ok();
+    ShimHandle {
+        dir: dir.clone(),
+        process: Arc::clone(watched),
+        deadline_us: spec.as_ref().and_then(|spec| spec.deadline_us),
+        cgroup: spec.as_ref().and_then(|spec| spec.cgroup.clone()),
+        workspace_path: spec.map(|spec| spec.cwd),
+    }
+}
+
+/// Returns the start time of a run's command, by the present clock of the host.
+fn begun_at(record: &StartedRecord, clock: &impl Clock) -> Timestamp {
+    let ago = clock.boottime().saturating_sub(Duration::from_micros(record.started_at_us));
+    clock.now().before(ago)
+}
+
+/// Records the start of a run's command, and shows it. The owner loop gets it as news once in the life of the run.
+pub(crate) async fn tell_started(
+    context: &Context,
+    board: &BoardHandle,
+    key: &TaskKey,
+    run: &Run,
+    dir: &RunDir,
+) {
+    let Ok(Some(record)) = dir.started() else { return };
+    let id = run.id;
+    let pid = record.worker.pid;
+    let report = serde_json::to_value(&record.report).unwrap_or_default();
+    let recorded = board.write(move |board| board.record_spawned(id, pid, &report)).await;
+    match recorded {
+        Ok(is_first) => {
+            failpoint::pass("after-started");
+            let is_of_this_boot =
+                || dir.pid().is_ok_and(|pid| pid.is_some_and(|pid| pid.boot_id == context.host.boot_id));
+            let begun = (is_first && is_of_this_boot()).then(|| begun_at(&record, &SystemClock));
+            context.tell(key, Report::Started(Box::new(record), begun)).await;
+        }
+        Err(error) if error.code == Code::Conflict => {}
+        Err(error) => tracing::warn!(task = %key, %error, "start_not_recorded"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn a_command_began_when_its_shim_says_also_where_the_clock_was_set_since() {
+        let clock = ManualClock::new(Timestamp::from_secs(1_000_000));
+        let started_at_us = u64::try_from(clock.boottime().as_micros()).unwrap();
+        let record = serde_json::json!({
+            "version": 2, "pid": 7, "start_ticks": 9, "started_at_us": started_at_us,
+            "report": { "policy": "strict", "landlock_abi": 7, "layers": [] },
+        });
+        let record: StartedRecord = serde_json::from_value(record).unwrap();
+        clock.advance(Duration::from_secs(100));
+        assert_eq!(begun_at(&record, &clock), Timestamp::from_secs(1_000_000));
+        clock.set(Timestamp::from_secs(500_100));
+        assert_eq!(begun_at(&record, &clock), Timestamp::from_secs(500_000));
+    }
+}

@@ -1,0 +1,149 @@
+//! Checks at the creation of a task that its workspace can be used, by the rules of the start.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use policies::Identity;
+use tokio_util::sync::CancellationToken;
+use workspace::directory::Ground;
+use workspace::{Job, WorkspaceSpec};
+
+use super::closed;
+use super::place::{ground_of, remedy};
+use setup::config::WorkerConfig;
+use base::exit::Code;
+use base::failure::Failure;
+use host::job::{self, Cause, JobFailure};
+use host::unlinked;
+use host::worker_user::{Standing, job_user};
+use base::paths::Root;
+use service::Service;
+
+/// State of a workspace's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// The directory exists, or each run has its own.
+    There,
+    /// The first run makes it.
+    ToBeMade,
+}
+
+/// Refuses a workspace that no run could use now: a directory that is closed to workers, that is missing and cannot be
+/// made, or whose user no worker may be. The start checks again.
+pub async fn check(
+    service: &Arc<Service>,
+    spec: &WorkspaceSpec,
+    caller: Option<u32>,
+) -> Result<Presence, Failure> {
+    let (path, what) = match spec.clone() {
+        // There is nothing to look at, so no blocking thread is needed.
+        WorkspaceSpec::Scratch => return Ok(Presence::There),
+        WorkspaceSpec::Directory(path) => (path, "directory"),
+        WorkspaceSpec::Worktree { repository: Some(path) } => (path, "repository"),
+        WorkspaceSpec::Worktree { repository: None } => {
+            return Err(Failure::usage("no repository is given for the worktree")
+                .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
+        }
+    };
+    let (service, spec) = (Arc::clone(service), spec.clone());
+    let looked = tokio::task::spawn_blocking(move || {
+        look((service.root(), &service.config().worker), &spec, (&path, what), caller)
+    });
+    looked.await.map_err(|panic| Failure::failed(format!("the workspace was not looked at: {panic}")))?
+}
+
+fn look(
+    (root, config): (&Root, &WorkerConfig),
+    spec: &WorkspaceSpec,
+    (path, what): (&Path, &str),
+    caller: Option<u32>,
+) -> Result<Presence, Failure> {
+    let refused =
+        |code, failure: JobFailure| Failure { hint: failure.hint, ..Failure::new(code, failure.message) };
+    // A job process looks first, because the file system may not respond.
+    let ground = match ground_of(spec, path, &CancellationToken::new()) {
+        Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
+            return Err(refused(Code::TryAgain, failure));
+        }
+        found => found,
+    };
+    // The file system has responded, so this look and the following ones are short.
+    closed::check(root, config, spec)?;
+    let ground = ground.map_err(|failure| match spec {
+        // A directory made there would be no repository.
+        WorkspaceSpec::Worktree { .. } if !unlinked::exists(path) => {
+            Failure::new(Code::NotFound, format!("there is no git repository at {}", path.display()))
+                .hint("name a repository that is there, as in worktree:/path/to/repository")
+        }
+        _ => refused(if unlinked::exists(path) { Code::Usage } else { Code::NotFound }, failure),
+    })?;
+    let owner = ground.owner;
+    let presence = if ground.path == path { Presence::There } else { Presence::ToBeMade };
+    if matches!(spec, WorkspaceSpec::Worktree { .. })
+        && !unlinked::exists(&path.join(".git"))
+        && !unlinked::exists(&path.join("HEAD"))
+    {
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("there is no git repository at {}", path.display()),
+        )
+        .hint(format!("run `git init {0}` and commit something, or use dir:{0}", path.display())));
+    }
+    if !nix::unistd::geteuid().is_root() {
+        may_make(presence, path, &ground)?;
+        return require_usable(spec, None).map(|()| presence);
+    }
+    if let Err(unfit) = Standing::of(owner.uid) {
+        let (code, lacks) = match presence {
+            _ if unfit.is_momentary() => (Code::TryAgain, String::new()),
+            Presence::There => (Code::NotPermitted, String::new()),
+            Presence::ToBeMade => (Code::NotFound, format!("{} does not exist: ", path.display())),
+        };
+        let place = ground.path.display();
+        return Err(
+            Failure::new(code, format!("{lacks}the {what} {place} {unfit}")).hint(remedy(&unfit, path))
+        );
+    }
+    match caller {
+        Some(caller) if caller == 0 || caller == owner.uid => {
+            require_usable(spec, Some(job_user(owner.uid))).map(|()| presence)
+        }
+        _ => Err(Failure::new(
+            Code::NotPermitted,
+            format!(
+                "the {what} {} belongs to uid {}, and its worker would act as that user",
+                ground.path.display(),
+                owner.uid
+            ),
+        )
+        .hint("only root or that user can create such a task")),
+    }
+}
+
+/// Refuses a repository that cannot have worktrees, such as a submodule, by the rule of the start.
+fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), Failure> {
+    let WorkspaceSpec::Worktree { repository: Some(path) } = spec else { return Ok(()) };
+    let job = Job::OpenRepository { path: path.clone() };
+    match job::work(owner, job::system_reads(), vec![path.clone()], job) {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            let code = if failure.cause == Cause::Shortage { Code::TryAgain } else { Code::Conflict };
+            Err(Failure { hint: failure.hint, ..Failure::new(code, failure.message) })
+        }
+    }
+}
+
+/// Refuses a missing directory that this user, who also runs the workers, may not make.
+fn may_make(presence: Presence, path: &Path, ground: &Ground) -> Result<(), Failure> {
+    use rustix::fs::Access;
+    let may = rustix::fs::access(&ground.path, Access::WRITE_OK | Access::EXEC_OK);
+    if presence == Presence::There || may.is_ok() {
+        return Ok(());
+    }
+    let (missing, above) = (path.display(), ground.path.display());
+    Err(Failure::new(
+        Code::NotFound,
+        format!("{missing} does not exist, and this user cannot create it in {above}"),
+    )
+    .hint(format!("use a directory of your own, or have it created: mkdir -p {missing}")))
+}

@@ -1,0 +1,265 @@
+//! Delivery worker: reads the waiting messages, sends those due, and sleeps until there is news.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{BoardName, Clock as _, Crowd, Letter, LetterId, SystemClock, Timestamp};
+use rand::RngExt as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::parcel::{Parcel, Reader};
+use super::plan::{Channels, Plan};
+use super::sinks::Sending;
+use super::trail::{Tested, Trail, Undelivered};
+use super::wire::Wire;
+use setup::config::notify::Channel;
+use base::failpoint;
+use base::failure::Failure;
+use crate::plugins::Calls;
+use service::{BoardHandle, Service};
+use base::steps::Step;
+use base::time::wait::sleep_if_due;
+
+/// Limit on the messages of one digest.
+const DIGEST: u32 = 200;
+/// Number of tries of a message that its service refuses.
+const REFUSALS: u32 = 3;
+/// Pause after a failed read or write: the disk may be full, or the board closed.
+const TROUBLE: Duration = Duration::from_secs(30);
+
+/// Time for which due messages are still delivered when the daemon ends.
+const FAREWELL: Duration = Duration::from_millis(1500);
+
+/// Result of a delivery.
+struct Delivered {
+    channel: String,
+    /// Pause that the service asked for.
+    pause: Option<Duration>,
+    /// True if the result could not be recorded.
+    is_unwritten: bool,
+}
+
+/// Delivers the messages of all boards until the daemon ends, and then for a moment those due. A delivery that is cut
+/// off is repeated by the next daemon.
+pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
+    let mut channels = Channels::default();
+    let mut under_way: JoinSet<Delivered> = JoinSet::new();
+    let mut trouble: Option<Timestamp> = None;
+    let mut config = service.config();
+    let mut is_stopping = false;
+    let mut over = std::pin::pin!(farewell(stop.clone()));
+    loop {
+        let now = SystemClock.now();
+        if !Arc::ptr_eq(&config, &service.config()) {
+            config = service.config();
+            channels.forget_pauses();
+        }
+        let per_minute = |name: &str| config.notify.channels.get(name).map(Channel::per_minute);
+        let waits = trouble.filter(|until| *until > now);
+        let plan = match (waits, look(&service).await) {
+            (Some(until), _) => Plan { next: Some(until), ..Plan::default() },
+            (None, Ok(waiting)) => channels.plan(waiting, per_minute, now),
+            (None, Err(failure)) => {
+                tracing::warn!(error = %failure, "outbox_not_read");
+                Plan { next: Some(now.after(TROUBLE)), ..Plan::default() }
+            }
+        };
+        service.rest_channels(plan.resting);
+        for one in plan.now {
+            channels.begin(&one, now);
+            under_way.spawn(carry(Arc::clone(&service), calls.clone(), one));
+        }
+        if is_stopping && under_way.is_empty() {
+            return;
+        }
+        let rest = plan.next.map(|at| at.since(now));
+        tokio::select! {
+            () = stop.cancelled(), if !is_stopping => is_stopping = true,
+            // Deliveries in progress are cancelled.
+            () = &mut over => return,
+            // Cancel-safe: a notification that is not received is kept.
+            () = service.mail().notified() => {}
+            // Cancel-safe: a finished task that is not taken stays in the set.
+            Some(ended) = under_way.join_next() => {
+                let now = SystemClock.now();
+                match ended {
+                    Ok(Delivered { channel, pause, is_unwritten }) => {
+                        channels.end(&channel, pause, now);
+                        trouble = is_unwritten.then(|| now.after(TROUBLE));
+                    }
+                    Err(error) => tracing::error!(%error, "delivery_failed"),
+                }
+            }
+            () = sleep_if_due(rest) => {}
+        }
+    }
+}
+
+/// Completes [`FAREWELL`] after the daemon begins to end.
+async fn farewell(stop: CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(FAREWELL).await;
+}
+
+/// Returns the waiting groups of messages of all served boards.
+async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
+    let service = Arc::clone(service);
+    let read = move || {
+        let mut waiting = Vec::new();
+        for board in service.served() {
+            let crowds = board.readers().with(|view| view.outbox_heads())?;
+            waiting.extend(crowds.into_iter().map(|crowd| (board.name().clone(), crowd)));
+        }
+        Ok(waiting)
+    };
+    let unread = |_| Failure::failed("the outbox was not read");
+    tokio::task::spawn_blocking(read).await.map_err(unread)?
+}
+
+/// Sends the first messages of a group, and records the result.
+async fn carry(service: Arc<Service>, calls: Calls, (board, crowd): (BoardName, Crowd)) -> Delivered {
+    let (channel, name) = (crowd.address.channel.clone(), board.clone());
+    // A separate task, so that a panic ends only this delivery and the channel stays usable.
+    let carried = tokio::spawn(async move { carry_on(&service, &calls, &name, crowd).await });
+    let panicked = |_| Err(Failure::failed("the delivery panicked"));
+    let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
+    let (pause, is_unwritten) = match outcome {
+        Ok(pause) => (pause, false),
+        Err(failure) => {
+            tracing::warn!(%board, %channel, error = %failure, "delivery_not_recorded");
+            (None, true)
+        }
+    };
+    Delivered { channel, pause, is_unwritten }
+}
+
+async fn carry_on(
+    service: &Arc<Service>,
+    calls: &Calls,
+    name: &BoardName,
+    crowd: Crowd,
+) -> Result<Option<Duration>, Failure> {
+    let board = service.board(name)?;
+    let config = service.config();
+    let channel = config.notify.channels.get(&crowd.address.channel);
+    let digest_above = channel.and_then(Channel::digest_above);
+    let chats = service.chats().chats(service.root());
+    let is_heard = |name: &str| chats.usable().any(|(_, chat)| chat.channel == name);
+    let reader = |name: &str| if is_heard(name) { Reader::Chat } else { Reader::Elsewhere };
+    let Some(parcel) = take(&board, crowd, digest_above, reader).await? else { return Ok(None) };
+    let ids: Vec<LetterId> = parcel.letters.iter().map(|letter| letter.id).collect();
+    let Some(channel) = channel else {
+        let why = format!("there is no channel `{}` in [notify.channels]", parcel.address.channel);
+        let fallback = setup::config::notify::Channel::absent();
+        return keep_failure(&board, &fallback, &parcel, ids, Undelivered::later(why)).await;
+    };
+    let name = parcel.address.channel.as_str();
+    let sending = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls };
+    let sent = sending.send(&mut Trail::default()).await;
+    failpoint::pass("after-notify");
+    match sent {
+        Ok(message) => {
+            tracing::debug!(channel = name, messages = ids.len(), id = %parcel.id, "notified");
+            board.write(move |board| board.letters_delivered(&ids, message.as_deref())).await?;
+            Ok(None)
+        }
+        Err(error) => keep_failure(&board, channel, &parcel, ids, error).await,
+    }
+}
+
+/// Takes the next message, or a digest. A digest is fixed on the board, so that each try sends the same.
+async fn take(
+    board: &Arc<BoardHandle>,
+    crowd: Crowd,
+    digest_above: Option<u32>,
+    reader: impl Fn(&str) -> Reader,
+) -> Result<Option<Parcel>, Failure> {
+    let reading = Arc::clone(board);
+    let read = move || reading.readers().with(|view| view.outbox_of(&crowd, DIGEST));
+    let unread = |_| Failure::failed("the outbox was not read");
+    let mut letters = tokio::task::spawn_blocking(read).await.map_err(unread)??;
+    let Some(first) = letters.first() else { return Ok(None) };
+    if let Some(digest) = first.digest {
+        letters.retain(|letter| letter.digest == Some(digest));
+    } else if digest_above.is_some_and(|most| letters.len() > most as usize) {
+        letters.retain(|letter| letter.digest.is_none());
+        let ids: Vec<LetterId> = letters.iter().map(|letter| letter.id).collect();
+        board.write(move |board| board.bind_letters(&ids)).await?;
+    } else {
+        letters.truncate(1);
+    }
+    Ok(Parcel::of((board.id(), board.name()), reader, letters))
+}
+
+/// Records the time of the next try, or that the messages are dead. Returns the pause that the service asked for.
+async fn keep_failure(
+    board: &Arc<BoardHandle>,
+    channel: &Channel,
+    parcel: &Parcel,
+    ids: Vec<LetterId>,
+    error: Undelivered,
+) -> Result<Option<Duration>, Failure> {
+    let now = SystemClock.now();
+    let Some(first) = parcel.letters.first() else { return Ok(None) };
+    let (is_over, after) = match &error {
+        Undelivered::Refused(_) => (first.attempts + 1 >= REFUSALS, None),
+        Undelivered::Later { after, .. } => (is_too_old(first, channel, now), *after),
+    };
+    let pause = jittered(channel.pause(first.attempts)).max(after.unwrap_or_default());
+    let next = (!is_over).then(|| now.after(pause));
+    let (name, why) = (&parcel.address.channel, error.to_string());
+    if is_over {
+        tracing::warn!(channel = %name, task = %first.task_id, error = %why, messages = ids.len(), "messages_dead");
+    } else if first.attempts == 0 {
+        tracing::warn!(channel = %name, task = %first.task_id, error = %why, "channel_fails");
+    }
+    board.write(move |board| board.letters_failed(&ids, &why, next)).await?;
+    Ok(after)
+}
+
+fn is_too_old(first: &Letter, channel: &Channel, now: Timestamp) -> bool {
+    first.failing_since.is_some_and(|since| since.after(channel.give_up_after.duration()) <= now)
+}
+
+/// Returns 75 to 125 % of a pause, so that simultaneous failures are not retried at the same time.
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(0.75..1.25))
+}
+
+/// Sends a test message over a channel, and returns the result of each step.
+pub async fn test(
+    service: &Arc<Service>,
+    calls: &Calls,
+    name: &str,
+    board: BoardName,
+) -> Result<Tested, Failure> {
+    let config = service.config();
+    let channel = config.notify.find(name).map_err(|missing| {
+        let is_written = setup::config::Config::load(service.root())
+            .is_ok_and(|config| config.notify.channels.contains_key(name));
+        let hint = if is_written {
+            "the daemon has not read it yet: supervisor service reload"
+        } else {
+            "a table [notify.channels.NAME] in supervisor.toml makes one"
+        };
+        Failure::new(base::exit::Code::NotFound, missing).hint(hint)
+    })?;
+    let mut trail = Trail::default();
+    let kind = serde_json::to_value(channel.kind).ok();
+    let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
+    let read = if service.daemon().is_some() { ", as the daemon has read it" } else { "" };
+    trail.done("configuration", format!("{kind}{read}"));
+    let parcel = Parcel::test(board, name);
+    let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls }
+        .send(&mut trail)
+        .await;
+    let mut steps = trail.into_steps();
+    if let Err(error) = &sent
+        && steps.iter().all(|step| step.ok)
+    {
+        steps.push(Step { name: "send".to_owned(), ok: false, detail: error.to_string() });
+    }
+    Ok(Tested { channel: name.to_owned(), ok: sent.is_ok(), steps })
+}

@@ -1,0 +1,253 @@
+//! HTTP client for one request to a service, with a time limit for each step. An excess of the response is not read,
+//! and a redirect is not followed. Errors show only the host of an address, because the rest may be secret.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, StatusCode, Uri, header};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::trail::{Trail, Undelivered};
+use base::failure::with_causes;
+
+/// Time limit for each of name resolution, connection and handshake.
+const STEP: Duration = Duration::from_secs(10);
+/// Limit on the response that is read, in bytes.
+const ANSWER_BYTES: usize = 64 << 10;
+/// Longest pause that a service may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_hours(6);
+
+/// Transport of a request.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A request, without `Debug` because its address and headers may have secrets.
+pub(super) struct Post {
+    method: Method,
+    /// Address; the part after the host may be secret.
+    pub(super) url: String,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) body: Vec<u8>,
+    /// Limit on the response that is read, in bytes.
+    pub(super) answer_bytes: usize,
+}
+
+/// A response, with the beginning of its body.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// Pause that its header asks for.
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Bytes,
+}
+
+impl Post {
+    pub(super) fn json(url: String, body: &Value) -> Self {
+        let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = body.to_string().into_bytes();
+        Post { method: Method::POST, url, headers: vec![kind], body, answer_bytes: ANSWER_BYTES }
+    }
+
+    /// Makes a request that only reads.
+    pub(super) fn get(url: String) -> Self {
+        let (headers, body) = (Vec::new(), Vec::new());
+        Post { method: Method::GET, url, headers, body, answer_bytes: ANSWER_BYTES }
+    }
+
+    /// Adds a header whose value is secret.
+    pub(super) fn with(mut self, name: HeaderName, value: &str) -> Result<Self, Undelivered> {
+        let mut value = HeaderValue::from_str(value).map_err(|_| {
+            Undelivered::later("the secret has characters that no header may have, such as a line break")
+        })?;
+        value.set_sensitive(true);
+        self.headers.push((name, value));
+        Ok(self)
+    }
+
+    /// Sends the request. `limit` covers the request and its response.
+    pub(super) async fn send(
+        self,
+        trust: Option<Arc<ClientConfig>>,
+        limit: Duration,
+        trail: &mut Trail,
+    ) -> Result<Answer, Undelivered> {
+        let uri: Uri = self.url.parse().map_err(|_| {
+            trail.failed(
+                "address",
+                Undelivered::later("the address of the service is invalid: check `url`, `to` and the secret"),
+            )
+        })?;
+        let stream = connect(&uri, trust, trail).await?;
+        let late = || Undelivered::later(format!("no answer within {} s", limit.as_secs()));
+        let answer =
+            tokio::time::timeout(limit, self.exchange(&uri, stream)).await.unwrap_or_else(|_| Err(late()));
+        let shown = answer.as_ref().map_or_else(|_| String::new(), |answer| answer.status.to_string());
+        trail.note("request", answer, shown)
+    }
+
+    async fn exchange(self, uri: &Uri, stream: Box<dyn Stream>) -> Result<Answer, Undelivered> {
+        let broken =
+            |e: hyper::Error| Undelivered::later(format!("the connection broke: {}", with_causes(&e)));
+        let answer_bytes = self.answer_bytes;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(path)
+            .body(Full::new(Bytes::from(self.body)))
+            .map_err(|_| Undelivered::later("the request cannot be written"))?;
+        let place = uri.authority().map_or("", |place| place.as_str());
+        let headers = request.headers_mut();
+        headers.extend(self.headers);
+        headers.insert(
+            header::USER_AGENT,
+            HeaderValue::from_static(concat!("supervisor/", env!("CARGO_PKG_VERSION"))),
+        );
+        if let Ok(host) = HeaderValue::from_str(place) {
+            headers.insert(header::HOST, host);
+        }
+        let answer = sender.send_request(request).await.map_err(broken)?;
+        let (status, retry_after) = (answer.status(), retry_after(answer.headers()));
+        // A response that is too long still counts: its status decides.
+        let read = Limited::new(answer.into_body(), answer_bytes).collect().await;
+        let body = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        Ok(Answer { status, retry_after, body })
+    }
+}
+
+impl Answer {
+    /// Judges by the status whether the service has accepted the message. `said` is the error in the body, `after` the
+    /// pause that it asks for.
+    pub(super) fn taken(self, said: Option<&str>, after: Option<Duration>) -> Result<Answer, Undelivered> {
+        let status = self.status;
+        let said = said.map(|said| said.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        match status.as_u16() {
+            200..=299 => Ok(self),
+            300..=399 => Err(Undelivered::later(format!(
+                "the service answers {status}, and redirects are not followed: configure the address that it leads to"
+            ))),
+            400 | 413 | 422 => {
+                Err(Undelivered::Refused(format!("the service refuses the message: {status}{said}")))
+            }
+            429 | 503 => {
+                let after = after.or(self.retry_after).map(|after| after.min(LONGEST_PAUSE));
+                Err(Undelivered::Later { why: format!("the service answers {status}{said}"), after })
+            }
+            _ => Err(Undelivered::later(format!("the service answers {status}{said}"))),
+        }
+    }
+
+    /// Parses the body as JSON; null if it is not JSON.
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// Parses `Retry-After`: seconds, or a date (RFC 9110, section 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+    }
+    let at = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+    at.duration_since(jiff::Timestamp::now()).try_into().ok()
+}
+
+async fn within<T>(what: &str, doing: impl Future<Output = std::io::Result<T>>) -> Result<T, Undelivered> {
+    match tokio::time::timeout(STEP, doing).await {
+        Ok(outcome) => outcome.map_err(|e| Undelivered::later(format!("{what}: {}", with_causes(&e)))),
+        Err(_) => Err(Undelivered::later(format!("{what}: not done within {} s", STEP.as_secs()))),
+    }
+}
+
+/// Connects to any address of the host's name. The operator who configures a channel may name a host of a private
+/// network.
+pub(super) async fn connect(
+    uri: &Uri,
+    trust: Option<Arc<ClientConfig>>,
+    trail: &mut Trail,
+) -> Result<Box<dyn Stream>, Undelivered> {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let is_encrypted = uri.scheme_str() == Some("https");
+    let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
+    let found = within(&format!("resolve {host}"), lookup_host((host.as_str(), port))).await;
+    let found: Vec<_> = trail.note("resolve", found, &host)?.collect();
+    let stream = within(&format!("connect to {host}:{port}"), TcpStream::connect(found.as_slice())).await;
+    let stream = trail.note("connect", stream, format!("{host}:{port}"))?;
+    stream.set_nodelay(true).ok();
+    let Some(config) = trust.filter(|_| is_encrypted) else {
+        return if is_encrypted {
+            Err(trail.failed("tls", Undelivered::later("this host trusts no certificates")))
+        } else {
+            Ok(Box::new(stream))
+        };
+    };
+    let secured = match ServerName::try_from(host.clone()) {
+        Ok(name) => {
+            within(&format!("TLS with {host}"), TlsConnector::from(config).connect(name, stream)).await
+        }
+        Err(e) => Err(Undelivered::later(format!("TLS with {host}: {e}"))),
+    };
+    Ok(Box::new(trail.note("tls", secured, "the certificate is trusted")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, retry_after: Option<u64>) -> Answer {
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: retry_after.map(Duration::from_secs),
+            body: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn a_status_says_whether_another_try_may_help_and_when() {
+        assert!(answer(204, None).taken(None, None).is_ok());
+        for status in [301, 401, 403, 404, 500, 502, 599] {
+            let error = answer(status, Some(9)).taken(None, None).unwrap_err();
+            assert!(matches!(error, Undelivered::Later { after: None, .. }), "{status}: {error}");
+        }
+        for status in [400, 413, 422] {
+            assert!(
+                matches!(answer(status, None).taken(Some("no\nchat"), None), Err(Undelivered::Refused(why)) if why.ends_with(": nochat"))
+            );
+        }
+        let pause = |of: Answer, after: Option<u64>| match of.taken(None, after.map(Duration::from_secs)) {
+            Err(Undelivered::Later { after, .. }) => after.map(|after| after.as_secs()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(pause(answer(429, Some(7)), None), Some(7));
+        assert_eq!(pause(answer(429, Some(7)), Some(3)), Some(3), "what the body says comes first");
+        assert_eq!(pause(answer(503, Some(u64::MAX)), None), Some(6 * 3600), "bounded");
+    }
+
+    #[test]
+    fn a_pause_is_seconds_or_a_date() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, value.parse().unwrap());
+            retry_after(&headers)
+        };
+        assert_eq!(of("30"), Some(Duration::from_secs(30)));
+        assert_eq!(of("0.5"), Some(Duration::from_millis(500)));
+        assert_eq!((of("soon"), of("-1"), of("1e300")), (None, Some(Duration::ZERO), None));
+        assert!(of("Tue, 31 Dec 2999 23:59:59 GMT").unwrap() > Duration::from_hours(24));
+        assert_eq!(of("Fri, 31 Dec 1999 23:59:59 GMT"), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! A channel in use: its secret, its address, and requests to its service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Uri;
+use policies::Secret;
+use rustls::ClientConfig;
+
+use super::http::{Answer, Post};
+use super::trail::{Trail, Undelivered};
+use setup::config::notify::Channel;
+use base::failure::with_causes;
+use net::proxy::trusting;
+use service::Service;
+
+/// A configured channel in use.
+pub(crate) struct Wire<'a> {
+    pub service: &'a Service,
+    pub name: &'a str,
+    pub channel: &'a Channel,
+}
+
+impl Wire<'_> {
+    /// Returns the channel's secret, read again for each delivery; none if it has none.
+    pub(super) fn secret(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
+        let Some(secret) = &self.channel.secret else { return Ok(None) };
+        let stores = self.service.root().secret_stores();
+        let text = self.fetch(&format!("channel {}", self.name), secret);
+        trail.note("secret", text, secret.place(&stores)).map(Some)
+    }
+
+    /// Returns the value of a secret. `whose` names its user in an error.
+    pub(super) fn fetch(&self, whose: &str, secret: &Secret) -> Result<String, Undelivered> {
+        let read = secret.fetch(whose, &self.service.root().secret_stores());
+        let text = match read {
+            Ok(value) => String::from_utf8(value.bytes().to_vec())
+                .map_err(|_| Undelivered::later("the secret is not text")),
+            Err(e) => Err(Undelivered::later(with_causes(&e))),
+        };
+        // A file written with an editor ends with a line break.
+        text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    /// Returns the channel's secret, or an error if it has none.
+    pub(super) fn need_secret(&self, trail: &mut Trail) -> Result<String, Undelivered> {
+        let secret = self.secret(trail)?;
+        secret.ok_or_else(|| trail.failed("secret", Undelivered::later("the channel names no secret")))
+    }
+
+    /// Returns the host of the service.
+    pub(super) fn host(&self) -> String {
+        let uri: Option<Uri> = self.base().parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+        host.trim_start_matches('[').trim_end_matches(']').to_owned()
+    }
+
+    /// Returns the address of the service, without a trailing slash.
+    pub(super) fn base(&self) -> &str {
+        self.channel.base().unwrap_or_default().trim_end_matches('/')
+    }
+
+    pub(super) async fn post(&self, post: Post, trail: &mut Trail) -> Result<Answer, Undelivered> {
+        self.post_within(post, self.channel.timeout.duration(), trail).await
+    }
+
+    /// Sends a request with its own time limit.
+    pub(super) async fn post_within(
+        &self,
+        post: Post,
+        limit: Duration,
+        trail: &mut Trail,
+    ) -> Result<Answer, Undelivered> {
+        let trust = self.trust_for(&post.url, trail).await?;
+        post.send(trust, limit, trail).await
+    }
+
+    /// Returns the trusted certificates, if the address uses TLS.
+    pub(super) async fn trust_for(
+        &self,
+        url: &str,
+        trail: &mut Trail,
+    ) -> Result<Option<Arc<ClientConfig>>, Undelivered> {
+        if !url.starts_with("https:") {
+            return Ok(None);
+        }
+        let trust = self.trust().await;
+        trail.note("certificates", trust, "read").map(Some)
+    }
+
+    async fn trust(&self) -> Result<Arc<ClientConfig>, Undelivered> {
+        let extra = self.service.config().proxy.ca.clone();
+        let read = tokio::task::spawn_blocking(move || trusting(extra.as_deref())).await;
+        let read = read.map_err(|_| Undelivered::later("the certificates were not read"))?;
+        read.map_err(|e| Undelivered::later(with_causes(&e)))
+    }
+}

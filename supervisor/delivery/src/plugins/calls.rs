@@ -1,0 +1,207 @@
+//! Calls a plugin: a new, confined process with one JSON object in and one out. Limits the concurrent calls.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use kernel::{BoardName, PluginName, Tenant};
+use policies::{Identity, Policy};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::protocol::{REPLY, Reply, plain};
+use super::state::{fits, outgrown};
+use super::users::settle;
+use api::{Inside, blocking};
+use setup::automation::plugins::{Ground, Plugin, inspect};
+use base::exit::Code;
+use base::failure::Failure;
+use crate::program::{Ended, Flood, Program};
+use service::Service;
+
+/// Limit on the concurrent calls of verbs and tools of one plugin.
+const ASKED: usize = 4;
+/// Longest wait of a caller for its turn.
+const TURN: Duration = Duration::from_secs(30);
+
+/// Cause of a call. Each cause has its own queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Line {
+    /// An event of a board: one at a time for each board, so that no board waits for another.
+    Events(BoardName),
+    /// A caller's request: a few at a time.
+    Asked,
+}
+
+/// Number of workers' calls in progress, by tenant.
+pub(super) type OfWorkers = Mutex<BTreeMap<Option<Tenant>, usize>>;
+
+/// Calls of plugins in progress.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Arc<UnderWay>);
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    turns: Mutex<BTreeMap<(PluginName, Line), Arc<Turns>>>,
+    of_workers: OfWorkers,
+    /// Held while a plugin gets its user, so that no two get the same.
+    users: Arc<Mutex<()>>,
+    inside: OnceLock<Inside>,
+}
+
+/// Turns of one plugin in one queue. Each has a number, and with it a directory of its own.
+#[derive(Debug)]
+struct Turns {
+    free: Mutex<Vec<usize>>,
+    permits: Arc<Semaphore>,
+}
+
+/// Turn of one call.
+struct Turn {
+    turns: Arc<Turns>,
+    number: usize,
+    // Dropped after the number is returned, so that a holder of a permit always finds a number.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turns {
+    fn of(line: &Line) -> Self {
+        let count = match line {
+            Line::Events(_) => 1,
+            Line::Asked => ASKED,
+        };
+        Turns { free: Mutex::new((0..count).collect()), permits: Arc::new(Semaphore::new(count)) }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
+    }
+}
+
+impl Calls {
+    /// Sets the access by which plugins' requests are carried out.
+    pub fn use_inside(&self, inside: Inside) {
+        // A daemon sets it once.
+        drop(self.0.inside.set(inside));
+    }
+
+    pub(super) fn inside(&self) -> Option<&Inside> {
+        self.0.inside.get()
+    }
+
+    pub(super) fn of_workers(&self) -> &OfWorkers {
+        &self.0.of_workers
+    }
+
+    async fn turn(&self, plugin: &PluginName, line: &Line) -> Result<Turn, Failure> {
+        let turns = {
+            let mut turns = self.0.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(
+                turns.entry((plugin.clone(), line.clone())).or_insert_with(|| Arc::new(Turns::of(line))),
+            )
+        };
+        let busy = || Failure::new(Code::TryAgain, format!("{ASKED} calls of it are under way"));
+        let permit = Arc::clone(&turns.permits).acquire_owned();
+        let permit = match line {
+            // Delivery of events waits as long as needed, because a timeout would count as a failed call.
+            Line::Events(_) => permit.await,
+            Line::Asked => tokio::time::timeout(TURN, permit).await.map_err(|_| busy())?,
+        };
+        let permit = permit.map_err(|_| busy())?;
+        let number = turns.free.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(busy)?;
+        Ok(Turn { turns, number, _permit: permit })
+    }
+
+    /// Makes a call, and returns the reply. An error has a message for the operator.
+    pub async fn call(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+        asked: &Value,
+        line: Line,
+    ) -> Result<Reply, Failure> {
+        let turn = self.turn(&plugin.name, &line).await?;
+        let kind = match line {
+            Line::Events(board) => format!("event-{board}"),
+            Line::Asked => "asked".to_owned(),
+        };
+        let place = service.root().plugin_home(&format!("{}.{kind}-{}", plugin.name, turn.number));
+        self.call_in(service, plugin, asked, &place).await
+    }
+
+    /// Makes a call in the caller's directory.
+    pub(super) async fn call_in(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+        asked: &Value,
+        place: &Path,
+    ) -> Result<Reply, Failure> {
+        let policy = policy(service, plugin)?;
+        let identity = self.settle(service, plugin).await?;
+        let ended = run(service, plugin, &policy, identity, asked, place).await?;
+        if let Some(why) = ended.failure() {
+            return Err(Failure::failed(why));
+        }
+        let reply = Reply::parse(&ended.output).map_err(Failure::failed)?;
+        match reply.error {
+            Some(why) => Err(Failure::failed(plain(&why))),
+            None => Ok(reply),
+        }
+    }
+
+    async fn settle(&self, service: &Arc<Service>, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+        let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
+        let settle = move || {
+            // The directory may have been replaced since the daemon read its files.
+            inspect(&plugin.dir, Ground::Installed).map_err(|unfit| Failure::failed(unfit.to_string()))?;
+            fits(&plugin)?;
+            let _one = users.lock().unwrap_or_else(PoisonError::into_inner);
+            settle(&service, &plugin)
+        };
+        blocking("the state of the plugin was not made", settle).await?
+    }
+}
+
+/// Returns the policy of a plugin, if calls can run under it.
+pub(super) fn policy(service: &Service, plugin: &Plugin) -> Result<Policy, Failure> {
+    let (roster, name) = (service.roster(), &plugin.manifest.policy);
+    roster.policies().without_proxy(name, "a plugin").cloned().map_err(Failure::usage)
+}
+
+async fn run(
+    service: &Arc<Service>,
+    plugin: &Plugin,
+    policy: &Policy,
+    identity: Option<Identity>,
+    asked: &Value,
+    place: &Path,
+) -> Result<Ended, Failure> {
+    let (argv, state) = (plugin.command(), plugin.state());
+    let mut variables = BTreeMap::new();
+    variables.insert("PLUGIN_DIR".to_owned(), plugin.dir.display().to_string());
+    variables.insert("PLUGIN_STATE".to_owned(), state.display().to_string());
+    let mut execute = vec![plugin.dir.clone()];
+    execute.extend(
+        argv.first().map(std::path::PathBuf::from).filter(|program| !program.starts_with(&plugin.dir)),
+    );
+    let program = Program {
+        argv: &argv,
+        policy,
+        identity,
+        place,
+        execute,
+        directory: Some(plugin.dir.clone()),
+        workspace: Some(state),
+        variables,
+        limit: plugin.manifest.timeout.duration(),
+        kept: REPLY,
+        flood: Flood::End,
+    };
+    let prepared = program.prepare(service).await?;
+    let ended = prepared.run_unless(asked.to_string().as_bytes(), outgrown(plugin)).await;
+    ended.map_err(|e| Failure::failed(e.to_string()))
+}

@@ -1,0 +1,68 @@
+//! Carries out the requests of a plugin's reply in order, as far as its `plugin.toml` permits them.
+
+use kernel::{BoardName, RequestId};
+
+use super::calls::Calls;
+use super::protocol::Request;
+use api::{Asked, Concern};
+use setup::automation::plugins::Plugin;
+use base::exit::Code;
+use base::failure::Failure;
+
+/// Context of a reply's requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Occasion<'a> {
+    pub(super) plugin: &'a Plugin,
+    pub(super) board: &'a BoardName,
+    pub(super) concern: &'a Concern,
+    /// Id that is the same for a repeated call, so that no request is carried out twice.
+    pub(super) id: Option<&'a str>,
+    pub(super) refused: Refused,
+}
+
+/// Handling of a request that is invalid, or no longer valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Logged and left out: no caller waits, and a repeat would be refused again.
+    LeftOut,
+    /// The call fails, and the caller learns of it.
+    Fails,
+}
+
+/// Refuses a reply with a request that the plugin may not make.
+pub(super) fn check(plugin: &Plugin, requests: &[Request]) -> Result<(), Failure> {
+    let allowed = &plugin.manifest.requests;
+    match requests.iter().find(|request| !allowed.contains(&request.verb)) {
+        None => Ok(()),
+        Some(Request { verb, .. }) => {
+            let verb: String = verb.chars().filter(|c| !c.is_control()).take(40).collect();
+            Err(Failure::new(
+                Code::NotPermitted,
+                format!("it asks for `{verb}`, which its plugin.toml does not name"),
+            )
+            .hint("`requests` in plugin.toml lists what it may ask for"))
+        }
+    }
+}
+
+/// Carries out the requests of a reply. A temporary failure is an error, and a repeat of the call does the rest.
+pub(super) async fn carry_out(
+    calls: &Calls,
+    occasion: Occasion<'_>,
+    requests: &[Request],
+) -> Result<(), Failure> {
+    let Occasion { plugin, board, concern, id, refused } = occasion;
+    check(plugin, requests)?;
+    let Some(inside) = calls.inside().filter(|_| !requests.is_empty()) else { return Ok(()) };
+    for (at, Request { verb, body }) in requests.iter().enumerate() {
+        let id = id.and_then(|id| format!("plugin-{}-{id}-{at}", plugin.name).parse::<RequestId>().ok());
+        let asked = Asked { plugin: &plugin.name, concern, board, verb, body, id };
+        let Err(failure) = inside.carry_out(asked).await else { continue };
+        let is_left_out = refused == Refused::LeftOut;
+        if !is_left_out || matches!(failure.code, Code::TryAgain | Code::Throttled | Code::Unreachable) {
+            return Err(failure);
+        }
+        tracing::warn!(plugin = %plugin.name, %board, verb, error = %failure, "plugin_request_refused");
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Reasons why a job failed: in the workspace, on the host, or in the job process.
+
+use serde::{Deserialize, Serialize};
+use shim::shortage::is_shortage;
+use workspace::{Origin, WorkspaceError};
+
+use base::exit::Code;
+use base::failure::Failure;
+
+/// Class of a job's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The workspace, or the repository or directory that it is made from.
+    Workspace(workspace::Code),
+    /// A file could not be copied or placed.
+    NotTaken,
+    /// The host lacks resources at present.
+    Shortage,
+    /// The job was given up before its end.
+    GivenUp,
+    /// A directory does not respond.
+    NoAnswer,
+    /// Git hangs in a repository.
+    Stalled,
+    /// The job process itself.
+    Process,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct JobFailure {
+    /// Class.
+    pub cause: Cause,
+    /// Message with its causes.
+    pub message: String,
+    /// Remedy for the reader.
+    pub hint: Option<String>,
+}
+
+impl Cause {
+    /// True if every job in the same repository would fail in this way.
+    pub fn is_of_repository(self) -> bool {
+        match self {
+            Self::Workspace(code) => code.origin() == Origin::Repository,
+            Self::Stalled => true,
+            Self::NotTaken | Self::Shortage | Self::GivenUp | Self::NoAnswer | Self::Process => false,
+        }
+    }
+
+    /// True if the task's definition is at fault: the base branch of its worktree does not exist.
+    pub fn is_of_definition(self) -> bool {
+        self == Self::Workspace(workspace::Code::BaseBranchMissing)
+    }
+}
+
+impl JobFailure {
+    /// Makes a failure of the job process itself.
+    pub fn process(message: impl Into<String>) -> Self {
+        JobFailure { cause: Cause::Process, message: message.into(), hint: None }
+    }
+
+    /// Makes the failure for a reply of the wrong kind.
+    pub fn another_answer() -> Self {
+        Self::process("the job process answered another question")
+    }
+}
+
+impl From<&WorkspaceError> for JobFailure {
+    fn from(error: &WorkspaceError) -> Self {
+        let workspace::Failure { code, message, hint } = error.into();
+        let cause = if is_shortage(error) { Cause::Shortage } else { Cause::Workspace(code) };
+        JobFailure { cause, message, hint }
+    }
+}
+
+impl From<JobFailure> for Failure {
+    fn from(failure: JobFailure) -> Self {
+        Failure { hint: failure.hint, ..Failure::new(Code::Failed, failure.message) }
+    }
+}

@@ -1,0 +1,36 @@
+//! Interfaces to the host: cgroups, users, processes, sockets and timers.
+
+pub mod account;
+pub mod cgroup;
+pub mod controllers;
+pub mod denial;
+pub mod disk_use;
+pub mod ended;
+pub mod examine;
+pub mod find_program;
+pub mod handback;
+pub mod headroom;
+pub mod home;
+pub mod job;
+pub mod kept;
+pub mod listening;
+pub mod manager_socket;
+pub mod neighbours;
+pub mod own_directory;
+pub mod proc_file;
+pub mod readiness;
+pub mod remove;
+pub mod service_link;
+pub mod service_manager;
+pub mod socket_file;
+pub mod socket_owner;
+pub mod sockets;
+pub mod spare;
+pub mod timer;
+pub mod uids;
+pub mod umask;
+pub mod unlinked;
+pub mod usage;
+pub mod watch;
+pub mod worker_signal;
+pub mod worker_user;

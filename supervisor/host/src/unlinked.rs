@@ -1,0 +1,54 @@
+//! Looks at paths that callers name, without following a symbolic link in any part: a link leads to a place that the
+//! caller may have no right to ask about.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
+use rustix::io::Errno;
+
+/// Returns the status of a file. The last part of the path may be a link, which is then itself reported.
+///
+/// # Errors
+/// The file is missing, or a part above the last one is a link ([`is_linked`]).
+pub fn status(path: &Path) -> io::Result<Stat> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(fstat(openat2(CWD, path, flags, Mode::empty(), resolve)?)?)
+}
+
+/// True if [`status`] failed because the path leads through a link.
+pub fn is_linked(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
+
+/// True if the file exists. False for a path that leads through a link.
+pub fn exists(path: &Path) -> bool {
+    status(path).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_through_a_link_tells_nothing_of_the_place_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        std::fs::create_dir(at("real")).unwrap();
+        std::fs::write(at("real/there"), "").unwrap();
+        symlink(at("real"), at("link")).unwrap();
+        symlink(at("real/there"), at("file")).unwrap();
+        symlink(at("nowhere"), at("broken")).unwrap();
+        assert!(exists(&at("real/there")) && !exists(&at("real/absent")));
+        for name in ["link/there", "link/absent"] {
+            assert!(is_linked(&status(&at(name)).unwrap_err()), "{name}");
+        }
+        assert!(
+            exists(&at("file")) && exists(&at("broken")),
+            "a link itself is there, whatever is behind it"
+        );
+    }
+}

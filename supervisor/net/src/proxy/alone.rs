@@ -1,0 +1,89 @@
+//! Proxy of a command that is no run of a board: a login at a person's terminal.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kernel::{Balance, BoardId, Denied, RunId, SharedQuotas};
+use policies::{Policy, SecretStores};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use super::meter::{Ask, Meter};
+use super::reach::Lookups;
+use super::shares::{Shares, Taker};
+use super::tally::Tally;
+use super::terms::{Keys, Terms};
+use super::ways::{LOOKUP_THREADS, OF_ALL, attend, listener_of};
+use base::failure::Failure;
+
+/// Number of threads that resolve names.
+const THREADS: usize = 4;
+
+/// A proxy without brokers that is served until this is dropped.
+#[derive(Debug)]
+pub struct Alone {
+    runtime: Option<Runtime>,
+    close: CancellationToken,
+}
+
+impl Alone {
+    /// Serves the proxy of a command under a policy, once its keeper has a listening socket. `note` is called for
+    /// each refusal.
+    pub fn serve(
+        policy: &Policy,
+        keeper: PathBuf,
+        note: impl Fn(&Denied) + Send + Sync + 'static,
+    ) -> Result<Self, Failure> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(THREADS)
+            .thread_name("proxy")
+            .enable_all()
+            .build();
+        let runtime =
+            runtime.map_err(|e| Failure::failed(format!("failed to start the thread of the proxy: {e}")))?;
+        let close = CancellationToken::new();
+        let seats = Shares::new(OF_ALL);
+        let tally: Arc<Tally> = Arc::default();
+        // The command belongs to no board, so its use is charged to no budget.
+        let ask: Ask = Arc::new(|| Ok(Balance::default()));
+        let nobody = BoardId(uuid::Uuid::nil());
+        let meter = Meter::new(nobody, Arc::clone(&tally), SharedQuotas::default(), Arc::default(), ask);
+        let terms = Terms {
+            lane: None,
+            policy: policy.clone(),
+            tally,
+            meter,
+            lookups: Lookups::new(Taker::with(LOOKUP_THREADS), Shares::new(LOOKUP_THREADS)),
+            keys: Keys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
+            authority: None,
+            note: Box::new(move |denied, _| note(&denied)),
+            note_budget: Box::new(|_| {}),
+        };
+        let closed = close.clone();
+        runtime.spawn(async move {
+            let served = async {
+                if let Ok(Some(listener)) = listener_of(&keeper).await {
+                    // No run of a board has the number 0.
+                    attend(listener, Arc::new(terms), &seats, RunId(0), &closed).await;
+                }
+            };
+            tokio::select! {
+                // Cancel-safe: a connection that is not accepted ends with the listening socket.
+                () = served => {}
+                () = closed.cancelled() => {}
+            }
+        });
+        Ok(Alone { runtime: Some(runtime), close })
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.close.cancel();
+        // May run on a thread of another runtime, which must not wait for these threads.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

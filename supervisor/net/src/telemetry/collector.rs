@@ -1,0 +1,76 @@
+//! Sends one message to a collector (OTLP 1, "OTLP/HTTP"): one HTTP request within a time limit.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
+
+use setup::config::telemetry::Endpoint;
+use base::failure::with_causes;
+
+/// Time limit of a message.
+const TIME: Duration = Duration::from_secs(10);
+/// Limit on the bytes read of a reply.
+const ANSWER_BYTES: usize = 64 << 10;
+
+/// Reason why a message was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotTaken {
+    /// Another try may help.
+    #[error("{0}")]
+    Later(String),
+    /// The same message would be refused again.
+    #[error("it answers {0}")]
+    Refused(StatusCode),
+}
+
+/// Reply to a message, with the number of rejected spans.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Answer {
+    partial_success: Partial,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Partial {
+    /// 64-bit integer, which OTLP's JSON encodes as a string.
+    rejected_spans: String,
+}
+
+/// Sends a message. Returns the number of rejected spans.
+pub(super) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
+    let late = || NotTaken::Later(format!("it does not answer within {} seconds", TIME.as_secs()));
+    tokio::time::timeout(TIME, exchange(endpoint, message)).await.map_err(|_| late())?
+}
+
+async fn exchange(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
+    let later = |e: &(dyn std::error::Error + 'static)| NotTaken::Later(with_causes(e));
+    let stream = TcpStream::connect((endpoint.host(), endpoint.port())).await.map_err(|e| later(&e))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|e| later(&e))?;
+    let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+    let request = Request::post(endpoint.path())
+        .header(header::HOST, endpoint.authority())
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(message))
+        .map_err(|e| later(&e))?;
+    let answer = sender.send_request(request).await.map_err(|e| later(&e))?;
+    let status = answer.status();
+    let read = Limited::new(answer.into_body(), ANSWER_BYTES).collect().await;
+    match status.as_u16() {
+        200..=299 => {
+            let bytes = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            let answer: Answer = serde_json::from_slice(&bytes).unwrap_or_default();
+            Ok(answer.partial_success.rejected_spans.parse().unwrap_or(0))
+        }
+        // Retryable statuses of the protocol.
+        429 | 502 | 503 | 504 => Err(NotTaken::Later(format!("it answers {status}"))),
+        _ => Err(NotTaken::Refused(status)),
+    }
+}

@@ -1,0 +1,27 @@
+//! Names that a plugin cannot have: the words of the command line, which a plugin never replaces.
+
+use base::table::table;
+
+/// Words of the command line that are not rows of the table.
+const BESIDES: [&str; 5] = ["diag", "help", "kanban", "ls", "plugins"];
+
+macro_rules! the_words {
+    (
+        $($group:literal {
+            commands { $($command:ident($arguments:ty) => $run:path,)* }
+            verbs { $($verb:ident $(=> $special:path)?,)* }
+        })*
+        api { $($hidden:ident,)* }
+    ) => {
+        /// Types of the words, in the order of the table.
+        const WORDS: &[&str] = &[$($(stringify!($command),)* $(stringify!($verb),)*)*];
+    };
+}
+
+table!(the_words);
+
+/// True if a word belongs to the command line: `attach-rm` matches `AttachRm`.
+pub fn is_ours(word: &str) -> bool {
+    let joined: String = word.split('-').collect();
+    BESIDES.contains(&word) || WORDS.iter().any(|ours| ours.eq_ignore_ascii_case(&joined))
+}

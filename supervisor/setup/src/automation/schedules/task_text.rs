@@ -1,0 +1,149 @@
+//! Task in a schedule file: the fields of `create`, by the same names.
+
+use std::str::FromStr as _;
+
+use kernel::{
+    Approval, ApprovalClass, ApprovalState, Check, Client, CommitMode, Commits, Goal, InitialState, Limits,
+    NewTask, Origin, Pool, Profile, TemplateTask, Tenant,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use base::environment::with_home;
+use base::time::duration::WrittenDuration;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+/// Task of a schedule.
+pub struct TaskText {
+    /// Its name within the schedule, where that makes several tasks
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The tasks of the schedule that must be done first, by their names
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<String>,
+    /// Title, on one line; {date}, {time}, {tick} and {schedule} are replaced by the values of the tick
+    pub title: String,
+    /// The body: the prompt of an agent, or the script of the shell lane
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// Assignee: the profile or lane that does the task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<Profile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Tenant of the task
+    pub tenant: Option<Tenant>,
+    /// Workspace: scratch, <dir:/path> or <worktree:/repository>
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The branch to base a worktree on
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Project label
+    pub project: Option<String>,
+    /// Higher goes first
+    #[serde(skip_serializing_if = "is_zero")]
+    pub priority: i64,
+    /// Put the task in triage until a person or a profile specifies it
+    #[serde(skip_serializing_if = "is_false")]
+    pub triage: bool,
+    /// End a run after this time
+    #[serde(serialize_with = "super::span::span", skip_serializing_if = "Option::is_none")]
+    pub max_runtime: Option<WrittenDuration>,
+    /// Block the task after this many counted failures in a row
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// Command for `sh -c` that proves the task done
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+    /// Block the task after this many failed checks in a row
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_checks: Option<u32>,
+    /// Handling of the changes that a run in a worktree leaves uncommitted: auto, require or no
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitMode>,
+    /// The skills for the worker to load
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
+    /// The pools of which each run takes a place
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
+    /// Name of the policy for the worker
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Wait for approval once its parents are done
+    #[serde(skip_serializing_if = "is_false")]
+    pub require_approval: bool,
+    /// Person who approves the task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approver: Option<String>,
+    /// Class of the approval
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_class: Option<ApprovalClass>,
+    /// Continue turn by turn until the check passes or the worker completes it
+    #[serde(skip_serializing_if = "is_false")]
+    pub goal: bool,
+    /// Ask a person after this many turns
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_max_turns: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Free notes
+    pub notes: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+pub(super) fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl TaskText {
+    /// Returns the template of the task for a tick. An error is a key with the reason.
+    pub(super) fn template(&self, channel: Option<&str>) -> Result<TemplateTask, (&'static str, String)> {
+        let place = self.workspace.as_deref().map_or_else(|| "scratch".to_owned(), with_home);
+        let place = workspace::WorkspaceSpec::from_str(&place).map_err(|e| {
+            let hint = e.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            ("workspace", format!("{e}{hint}"))
+        })?;
+        if matches!(place, workspace::WorkspaceSpec::Worktree { repository: None }) {
+            return Err(("workspace", "name the repository: worktree:/path".to_owned()));
+        }
+        let said = self.clone();
+        let task = NewTask {
+            title: said.title,
+            body: said.body,
+            assignee: said.assignee,
+            tenant: said.tenant,
+            priority: said.priority,
+            workspace: Some(place.to_string()),
+            branch: said.branch,
+            initial_state: if said.triage { InitialState::Triage } else { InitialState::Normal },
+            skills: said.skills,
+            pools: said.pools.into_iter().collect(),
+            policy: said.policy,
+            notes: said.notes,
+            limits: Limits {
+                max_runtime: said.max_runtime.map(WrittenDuration::duration),
+                max_retries: said.max_retries,
+                ..Limits::default()
+            },
+            check: Check { command: said.check, max_checks: said.max_checks },
+            commits: Commits { mode: said.commit },
+            approval: Approval {
+                state: said.require_approval.then_some(ApprovalState::Required),
+                class: said.approval_class,
+                approver: said.approver,
+            },
+            goal: Goal { mode: said.goal, max_turns: said.goal_max_turns },
+            client: Client { project_id: said.project, ..Client::default() },
+            origin: Origin { channel: channel.map(str::to_owned), ..Origin::default() },
+            ..NewTask::default()
+        };
+        Ok(TemplateTask { name: said.name, after: said.parents, task })
+    }
+}

@@ -1,0 +1,309 @@
+//! Browser access for operators and members of tenants: one-time links, and sessions.
+//!
+//! ```text
+//! supervisor dashboard ─▶ a code, in memory, for 5 minutes, once ─▶ http://127.0.0.1:8470/open#CODE
+//! the page posts it     ─▶ a session: a cookie, and a key that the page keeps; on disk are their digests alone
+//! each request          ─▶ cookie and key of one session, from the Unix user that has begun it
+//! ```
+//!
+//! A session belongs to the person who asked for its link, or to one tenant. The session ends 12 hours after its last
+//! request, 7 days after its start, when it is revoked, or when the browser gets another session.
+
+mod code;
+mod file;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kernel::{Actor, Clock as _, SystemClock, Timestamp};
+use rand::Rng as _;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use self::code::Codes;
+pub use self::code::{Follower, LIFETIME as CODE_LIFETIME, Offer};
+use self::file::Kept;
+pub use self::session::{Owner, Session, SessionId};
+use base::exit::Code;
+use base::failure::Failure;
+use base::paths::Root;
+
+/// Limit on the sessions of one owner; the least recently used ends for a new one.
+const EACH: usize = 16;
+/// Limit on all sessions.
+const ALL: usize = 256;
+/// Limit on pending requests to open the dashboard's listener; further callers wait. An operator makes one request at
+/// a time.
+const OPENINGS: usize = 16;
+/// Longest delay with which the file records the use of a session.
+const NOTED: Duration = Duration::from_mins(5);
+
+/// Request to open the dashboard's listener; the reply is its address or the reason for a failure.
+pub type Opening = oneshot::Sender<Result<String, Failure>>;
+
+/// Links and sessions of one root.
+#[derive(Debug)]
+pub struct Browsers {
+    path: PathBuf,
+    state: Mutex<State>,
+    /// Held during a write of the file, but not during requests that look up sessions.
+    writing: Mutex<()>,
+    door: Mutex<Option<mpsc::Sender<Opening>>>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    codes: Codes,
+    kept: Kept,
+    /// Time of the last write of the file.
+    written: Option<Instant>,
+}
+
+/// Credentials for a browser that presented a valid code.
+pub struct Begun {
+    pub cookie: String,
+    /// Key that the page sends with each request.
+    pub key: String,
+    pub session: Arc<Session>,
+}
+
+/// Reason why a browser gets no session.
+#[derive(Debug)]
+pub enum NotBegun {
+    /// The code is unknown: it was used, has expired, or another daemon made it.
+    Unknown,
+    /// The code is for another Unix user.
+    OfAnother,
+    /// The browser has a session of another owner, and the person has not agreed to end it.
+    Occupied(Owner),
+    /// The session cannot be stored.
+    Failed(Failure),
+}
+
+/// Returns a random secret of 256 bits in hexadecimal, for a header or a link.
+fn secret() -> String {
+    let mut bytes = [0_u8; 32];
+    rand::rng().fill_bytes(&mut bytes);
+    hex::encode(bytes)
+}
+
+/// Returns the digest of a secret. Comparing digests reveals nothing about the secret through timing.
+fn digest(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+impl Browsers {
+    /// Makes the state for a root. [`Browsers::load`] reads the file.
+    pub fn new(root: &Root) -> Self {
+        let (state, writing, door) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Browsers { path: root.browser_sessions(), state, writing, door, changed: Notify::new() }
+    }
+
+    /// Loads the sessions that an earlier daemon stored. An unreadable file counts as empty. Blocking.
+    pub fn load(&self) {
+        match file::read(&self.path) {
+            Ok(kept) => self.state().kept = kept,
+            Err(failure) => tracing::warn!(error = %failure, "browser_sessions_not_read"),
+        }
+    }
+
+    /// Returns the receiver of requests to open the dashboard's listener.
+    pub fn attend(&self) -> mpsc::Receiver<Opening> {
+        let (sender, receiver) = mpsc::channel(OPENINGS);
+        *self.door.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
+    }
+
+    /// Opens the dashboard's listener. Returns its address.
+    pub async fn listen(&self) -> Result<String, Failure> {
+        let absent = || {
+            Failure::new(Code::Unreachable, "this process serves no dashboard")
+                .hint("start a daemon with: supervisor daemon")
+        };
+        let door = self.door.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(absent)?;
+        let (reply, answer) = oneshot::channel();
+        door.send(reply).await.map_err(|_| absent())?;
+        answer.await.map_err(|_| absent())?
+    }
+
+    /// Notifies when the need for a listener may have changed.
+    pub fn changed(&self) -> &Notify {
+        &self.changed
+    }
+
+    /// Makes a one-time code.
+    pub fn offer(&self, offer: Offer) -> Result<String, Failure> {
+        let code = self.state().codes.add(offer, Instant::now())?;
+        self.changed.notify_one();
+        Ok(code)
+    }
+
+    /// Invalidates a code that was not given out.
+    pub fn retract(&self, code: &str) {
+        self.state().codes.take(code);
+        self.changed.notify_one();
+    }
+
+    /// Begins a session for a browser that presents a code. `before` is the browser's present session. `replaces`
+    /// must be set to end a session of another owner, because a foreign page can bring the browser a code of its own.
+    /// Blocking.
+    pub fn begin(
+        &self,
+        code: &str,
+        browser: u32,
+        (before, replaces): (Option<&Session>, bool),
+    ) -> Result<Begun, NotBegun> {
+        let now = SystemClock.now();
+        let mut state = self.state();
+        let offer = state.codes.find(code, Instant::now()).ok_or(NotBegun::Unknown)?;
+        match offer.follower {
+            Follower::Only(user) if user != browser => return Err(NotBegun::OfAnother),
+            Follower::Only(_) | Follower::Any => {}
+        }
+        if let Some(before) = before.filter(|before| before.owner != offer.owner && !replaces) {
+            return Err(NotBegun::Occupied(before.owner.clone()));
+        }
+        state.kept.expire(now);
+        if state.kept.sessions.len() >= ALL && !offer.owner.is_member {
+            // Users of tenants cannot block an operator: their least recently used session ends.
+            state.kept.end_last(|owner| owner.is_member);
+        }
+        if state.kept.sessions.len() >= ALL {
+            let full = format!("{ALL} browsers have sessions, the most that there may be");
+            let full = Failure::new(Code::Throttled, full);
+            return Err(NotBegun::Failed(full.hint("end some: supervisor dashboard revoke --all")));
+        }
+        let owner = offer.owner.clone();
+        state.codes.take(code);
+        if let Some(before) = before {
+            state.kept.end(|session| session.id == before.id);
+        }
+        state.kept.make_room(&owner, EACH);
+        let (cookie, key) = (secret(), secret());
+        let session = Session::begin(owner, browser, (digest(&cookie), digest(&key)), now);
+        let session = Arc::new(session);
+        state.kept.sessions.push(Arc::clone(&session));
+        // The lock is released before the write, which is slow; a failed write ends the session again.
+        drop(state);
+        if let Err(failure) = self.write() {
+            self.state().kept.end(|one| one.id == session.id);
+            return Err(NotBegun::Failed(failure));
+        }
+        self.changed.notify_one();
+        Ok(Begun { cookie, key, session })
+    }
+
+    /// Returns the live session of a cookie, if the browser belongs to the Unix user that began it.
+    pub fn by_cookie(&self, cookie: &str, browser: u32) -> Option<Arc<Session>> {
+        let (digest, now) = (digest(cookie), SystemClock.now());
+        let state = self.state();
+        let own = |session: &&Arc<Session>| {
+            session.cookie == digest && session.browser == browser && !session.is_over(now)
+        };
+        state.kept.sessions.iter().find(own).cloned()
+    }
+
+    /// Records the use of a session, if the key belongs to it. Returns true if so.
+    pub fn used(session: &Session, key: &str) -> bool {
+        if session.key != digest(key) {
+            return false;
+        }
+        session.touch(SystemClock.now());
+        true
+    }
+
+    /// True if the file should be updated with the latest uses. Callers ask before [`Browsers::note`]; only one of
+    /// them gets true.
+    pub fn is_due(&self) -> bool {
+        let mut state = self.state();
+        let is_due = state.written.is_none_or(|at| at.elapsed() > NOTED);
+        if is_due {
+            state.written = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// Returns the name of the cookie. Each root has its own, so that daemons on one host do not overwrite each
+    /// other's cookies.
+    pub fn cookie_name(&self) -> String {
+        self.state().kept.cookie_name.clone()
+    }
+
+    /// Returns the live sessions, the latest first.
+    pub fn sessions(&self) -> Vec<Arc<Session>> {
+        let now = SystemClock.now();
+        let mut state = self.state();
+        state.kept.expire(now);
+        let mut sessions = state.kept.sessions.clone();
+        drop(state);
+        sessions.reverse();
+        sessions
+    }
+
+    /// Ends the sessions that match, with their streams. Returns their ids. Blocking.
+    pub fn revoke(&self, which: impl Fn(&Session) -> bool) -> Result<Vec<SessionId>, Failure> {
+        let ended = self.state().kept.end(which);
+        self.changed.notify_one();
+        self.write()?;
+        Ok(ended)
+    }
+
+    /// Removes the unused links of the owners that match.
+    pub fn withdraw(&self, whose: impl Fn(&Owner) -> bool) {
+        self.state().codes.forget(whose);
+        self.changed.notify_one();
+    }
+
+    /// Removes expired links and sessions. Returns the time until the next one expires; none if none is left.
+    /// Blocking.
+    pub fn tidy(&self) -> Option<Duration> {
+        let now = SystemClock.now();
+        let is_less = self.state().kept.expire(now);
+        if is_less {
+            self.note();
+        }
+        let mut state = self.state();
+        let codes = state.codes.tidy(Instant::now());
+        let sessions = state.kept.sessions.iter().map(|session| session.left(now)).min();
+        [codes, sessions].into_iter().flatten().min()
+    }
+
+    /// Writes the file a last time if there are sessions. Blocking.
+    pub fn leave(&self) {
+        if !self.state().kept.sessions.is_empty() {
+            self.note();
+        }
+    }
+
+    /// Writes the file, and logs a failure. Blocking.
+    pub fn note(&self) {
+        if let Err(failure) = self.write() {
+            tracing::warn!(error = %failure, "browser_sessions_not_written");
+        }
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = self.state().kept.text();
+        file::write(&self.path, &text)?;
+        self.state().written = Some(Instant::now());
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the actor of a session for the API.
+pub fn actor(owner: &Owner) -> Actor {
+    Actor { uid: owner.uid, tenant: owner.tenant.clone(), ..Actor::person(owner.name.clone()) }
+}
+
+/// Returns the latest possible end of a session that just began.
+pub fn ends(session: &Session) -> Timestamp {
+    session.began.after(session::AGE)
+}

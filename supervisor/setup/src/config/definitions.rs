@@ -1,0 +1,182 @@
+//! Definitions from a directory of the configuration, one file for each name: lanes, policies, profiles, tenants.
+//!
+//! An unusable file disables its own definition alone. A daemon that has read a good version of the file keeps that
+//! version.
+
+mod defect;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use self::defect::{Defect, Effect, Subject};
+
+/// Definitions by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Definitions<T> {
+    named: BTreeMap<String, Definition<T>>,
+    /// Reason why the directory could not be listed.
+    unlisted: Option<Defect>,
+}
+
+/// State of one name.
+#[derive(Clone, Debug)]
+enum Definition<T> {
+    Good(T),
+    /// Last good version; the file has this defect now.
+    Kept(T, Defect),
+    Disabled(Defect),
+}
+
+/// Result of a lookup.
+#[derive(Debug)]
+pub enum Found<'a, T> {
+    Usable(&'a T),
+    /// The file of the definition is unusable.
+    Disabled(&'a Defect),
+    /// No definition has this name.
+    Absent,
+}
+
+impl<T> Definitions<T> {
+    /// Makes the built-in definitions.
+    pub fn builtin(named: impl IntoIterator<Item = (String, Result<T, Defect>)>) -> Self {
+        let mut definitions = Definitions { named: BTreeMap::new(), unlisted: None };
+        for (name, read) in named {
+            definitions.define(&name, read);
+        }
+        definitions
+    }
+
+    /// Defines a name; replaces a built-in definition.
+    pub fn define(&mut self, name: &str, read: Result<T, Defect>) {
+        let definition = match read {
+            Ok(value) => Definition::Good(value),
+            Err(defect) => Definition::Disabled(defect),
+        };
+        self.named.insert(name.to_owned(), definition);
+    }
+
+    /// Records that the directory could not be listed.
+    pub(crate) fn not_listed(&mut self, defect: Defect) {
+        self.unlisted = Some(defect);
+    }
+
+    pub fn find(&self, name: &str) -> Found<'_, T> {
+        match self.named.get(name) {
+            Some(Definition::Good(value) | Definition::Kept(value, _)) => Found::Usable(value),
+            Some(Definition::Disabled(defect)) => Found::Disabled(defect),
+            None => Found::Absent,
+        }
+    }
+
+    /// Returns the reason why a name is unusable, or why it cannot be known to be free.
+    pub fn defect(&self, name: &str) -> Option<&Defect> {
+        match self.find(name) {
+            Found::Usable(_) => None,
+            Found::Disabled(defect) => Some(defect),
+            Found::Absent => self.unlisted.as_ref().filter(|defect| defect.effect == Effect::Disabled),
+        }
+    }
+
+    /// Returns all names, including names of unusable definitions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// Returns the usable definitions by name.
+    pub fn usable(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.named.iter().filter_map(|(name, definition)| match definition {
+            Definition::Good(value) | Definition::Kept(value, _) => Some((name.as_str(), value)),
+            Definition::Disabled(_) => None,
+        })
+    }
+
+    /// Returns all defects.
+    pub fn defects(&self) -> impl Iterator<Item = &Defect> {
+        let of_files = self.named.values().filter_map(|definition| match definition {
+            Definition::Kept(_, defect) | Definition::Disabled(defect) => Some(defect),
+            Definition::Good(_) => None,
+        });
+        self.unlisted.iter().chain(of_files)
+    }
+}
+
+impl<T: Clone> Definitions<T> {
+    /// Keeps the good versions of definitions that are defective now, and all definitions if the directory cannot be
+    /// listed.
+    pub fn keep(&mut self, before: &Self) {
+        for (name, value) in before.usable() {
+            match self.named.get(name) {
+                Some(Definition::Disabled(defect)) => {
+                    let defect = Defect { effect: Effect::KeptLast, ..defect.clone() };
+                    self.named.insert(name.to_owned(), Definition::Kept(value.clone(), defect));
+                }
+                None if self.unlisted.is_some() => {
+                    self.named.insert(name.to_owned(), Definition::Good(value.clone()));
+                }
+                Some(_) | None => {}
+            }
+        }
+        if let Some(defect) = &mut self.unlisted {
+            defect.effect = Effect::KeptLast;
+        }
+    }
+}
+
+/// Passes each file with the extension to `take`: the name without the extension, the path and the text.
+///
+/// # Errors
+/// The directory cannot be listed. A missing directory counts as empty.
+pub fn read_all(
+    dir: &Path,
+    extension: &str,
+    subject: fn(String) -> Subject,
+    mut take: impl FnMut(&str, &Path, Result<String, Defect>),
+) -> Result<(), Defect> {
+    let file_of = |path: &Path| {
+        let has_extension = path.extension().and_then(|s| s.to_str()) == Some(extension);
+        let stem = path.file_stem().filter(|_| has_extension)?.to_str()?;
+        Some((stem.to_owned(), path.to_owned()))
+    };
+    read_each(dir, &file_of, subject, &mut take)
+}
+
+/// Passes the file of each directory entry to `take` for which `file_of` returns a name and a path.
+///
+/// # Errors
+/// The directory cannot be listed. A missing directory counts as empty.
+pub(crate) fn read_each(
+    dir: &Path,
+    file_of: &dyn Fn(&Path) -> Option<(String, PathBuf)>,
+    subject: fn(String) -> Subject,
+    mut take: impl FnMut(&str, &Path, Result<String, Defect>),
+) -> Result<(), Defect> {
+    for (name, path) in files_of(dir, file_of)? {
+        let text =
+            super::settings::read(&path).map_err(|e| Defect::unreadable(subject(name.clone()), &path, &e));
+        take(&name, &path, text);
+    }
+    Ok(())
+}
+
+/// Returns the names and paths that `file_of` gives for the entries of a directory, in the order of the entries.
+///
+/// # Errors
+/// The directory cannot be listed. A missing directory counts as empty.
+pub(crate) fn files_of(
+    dir: &Path,
+    file_of: &dyn Fn(&Path) -> Option<(String, PathBuf)>,
+) -> Result<Vec<(String, PathBuf)>, Defect> {
+    let list = || -> std::io::Result<Vec<PathBuf>> {
+        let mut paths = std::fs::read_dir(dir)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        paths.sort();
+        Ok(paths)
+    };
+    match list() {
+        Ok(paths) => Ok(paths.iter().filter_map(|path| file_of(path)).collect()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Defect::new(Subject::Directory, dir, format!("it cannot be listed: {e}"))),
+    }
+}

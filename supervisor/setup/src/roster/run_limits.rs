@@ -1,0 +1,93 @@
+//! Limits on a run: its runtime, its time without progress, and the number of consecutive failures that block its
+//! task.
+//!
+//! The more specific setting wins: the task, its profile, its lane, the configuration. A check's own limit precedes
+//! all of these. No run exceeds the limit of its tenant. Claims and `show` call the same function.
+
+use std::time::Duration;
+
+use kernel::{LimitSource, Task, TimeLimit};
+
+use super::Persona;
+use crate::config::Config;
+use crate::lanes::Lane;
+use base::time::duration::WrittenDuration;
+
+/// Limits on the runs of an assignee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Runtime limit, unless the task or its tenant sets one.
+    pub(super) max_runtime: TimeLimit,
+    /// Longest time without progress; none for no limit.
+    pub idle_limit: Option<Duration>,
+    /// Number of consecutive counted failures that block a task, unless the task sets one.
+    pub failure_limit: u32,
+}
+
+impl RunLimits {
+    pub(super) fn of(config: &Config) -> Self {
+        let limit = config.worker.max_runtime.duration();
+        RunLimits {
+            max_runtime: TimeLimit { limit, from: LimitSource::Configuration },
+            idle_limit: config.worker.idle_limit.map(WrittenDuration::duration),
+            failure_limit: config.worker.failure_limit.get(),
+        }
+    }
+
+    /// Applies the limits of a lane, and over them the limits of a profile.
+    pub(super) fn with(self, lane: &Lane, persona: Option<&Persona>) -> Self {
+        let of_lane = lane.max_runtime.map(|limit| (limit, LimitSource::Lane));
+        let of_profile = persona.and_then(Persona::max_runtime).map(|limit| (limit, LimitSource::Profile));
+        let max_runtime = of_profile.or(of_lane).map(|(limit, from)| TimeLimit { limit, from });
+        RunLimits {
+            max_runtime: max_runtime.unwrap_or(self.max_runtime),
+            idle_limit: persona.and_then(Persona::idle_limit).or(lane.idle_limit).or(self.idle_limit),
+            ..self
+        }
+    }
+
+    /// Returns the runtime limit of a task's next run. The next run is a check if work of the task waits for its
+    /// check.
+    pub fn time_limit(&self, task: &Task, config: &Config) -> TimeLimit {
+        let of_check = config.check.max_runtime.filter(|_| task.unchecked_run.is_some());
+        let of_check = of_check.map(WrittenDuration::duration);
+        let of_tenant = task.tenant.as_ref().and_then(|tenant| config.runtime.most(tenant));
+        self.among(of_check, task.limits.max_runtime, of_tenant)
+    }
+
+    fn among(&self, check: Option<Duration>, task: Option<Duration>, tenant: Option<Duration>) -> TimeLimit {
+        let said = |limit: Option<Duration>, from| limit.map(|limit| TimeLimit { limit, from });
+        let own = said(check, LimitSource::Check).or(said(task, LimitSource::Task));
+        let own = own.unwrap_or(self.max_runtime);
+        said(tenant, LimitSource::Tenant).filter(|most| most.limit < own.limit).unwrap_or(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_specific_limit_holds_and_a_tenant_bounds_all_of_them() {
+        let config: Config = toml::from_str("[worker]\nmax_runtime = \"4h\"").unwrap();
+        let limits = RunLimits::of(&config);
+        let hours = |hours: u64| Some(Duration::from_hours(hours));
+        for (check, task, tenant, limit, from) in [
+            (None, None, None, 4, LimitSource::Configuration),
+            (None, hours(9), None, 9, LimitSource::Task),
+            (hours(7), hours(9), None, 7, LimitSource::Check),
+            (hours(7), hours(9), hours(8), 7, LimitSource::Check),
+            (None, hours(9), hours(8), 8, LimitSource::Tenant),
+            (None, hours(9), hours(9), 9, LimitSource::Task),
+            (None, None, hours(1), 1, LimitSource::Tenant),
+            (None, None, hours(5), 4, LimitSource::Configuration),
+        ] {
+            let told = limits.among(check, task, tenant);
+            assert_eq!(
+                (told.limit.as_secs() / 3600, told.from),
+                (limit, from),
+                "{check:?} {task:?} {tenant:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! All skills: the shipped ones, and those in `skills.d/NAME/SKILL.md`.
+
+use std::path::{Path, PathBuf};
+
+use kernel::Profile;
+use serde::Deserialize;
+
+use super::front_matter::{Fault, Parts};
+use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::lanes::Skill;
+use base::paths::Root;
+
+/// Limit on a skill, in bytes, so that several fit into a prompt.
+const LONGEST: usize = 24 << 10;
+
+const SHIPPED: [(&str, &str); 2] = [
+    ("board-worker", include_str!("builtin/skills/board-worker.md")),
+    ("board-orchestrator", include_str!("builtin/skills/board-orchestrator.md")),
+];
+
+/// Checked keys of the front matter; a skill may have more, for its program.
+#[derive(Deserialize)]
+struct SkillFile {
+    name: Option<String>,
+    description: String,
+}
+
+/// All skills by name.
+#[derive(Clone, Debug)]
+pub(crate) struct SkillRegistry {
+    defined: Definitions<Skill>,
+}
+
+impl SkillRegistry {
+    /// Loads the shipped skills and the skills of the configuration.
+    pub(super) fn load(root: &Root) -> Self {
+        let shipped =
+            SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), parse(name, text, Path::new("shipped"))));
+        let mut defined = Definitions::builtin(shipped);
+        let file_of = |path: &Path| -> Option<(String, PathBuf)> {
+            let name = path.file_name()?.to_str()?.to_owned();
+            (!name.starts_with('.') && path.is_dir()).then(|| (name, path.join("SKILL.md")))
+        };
+        let listed =
+            definitions::read_each(&root.skills_dir(), &file_of, Subject::Skill, |name, path, text| {
+                defined.define(name, text.and_then(|text| parse(name, &text, path)));
+            });
+        if let Err(defect) = listed {
+            defined.not_listed(defect);
+        }
+        SkillRegistry { defined }
+    }
+
+    /// Keeps the good versions in `before` of skills that are defective now.
+    pub(super) fn keep(&mut self, before: &Self) {
+        self.defined.keep(&before.defined);
+    }
+
+    /// Returns the skill of a name, or the reason why it is unusable.
+    pub fn find(&self, name: &str) -> Result<&Skill, String> {
+        match self.defined.find(name) {
+            Found::Usable(skill) => Ok(skill),
+            Found::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
+            Found::Absent => {
+                if let Err(e) = name.parse::<Profile>() {
+                    return Err(format!("`{name}` is not a name of a skill: {e}"));
+                }
+                let known: Vec<&str> = self.defined.names().collect();
+                Err(format!(
+                    "there is no skill `{name}`: skills.d/{name}/SKILL.md would add it; the skills are: {}",
+                    known.join(", ")
+                ))
+            }
+        }
+    }
+
+    pub(super) fn defects(&self) -> impl Iterator<Item = &Defect> {
+        self.defined.defects()
+    }
+}
+
+fn parse(name: &str, text: &str, origin: &Path) -> Result<Skill, Defect> {
+    read(name, text).map_err(|fault| {
+        Defect::new(Subject::Skill(name.to_owned()), origin, fault.message).at(fault.line, fault.key)
+    })
+}
+
+fn read(name: &str, text: &str) -> Result<Skill, Fault> {
+    let parts = Parts::of(text)?;
+    let file: SkillFile = parts.settings()?;
+    // The name becomes a directory in the home of a worker.
+    if let Err(e) = name.parse::<Profile>() {
+        return Err(parts.fault("name", format!("`{name}` is not a name of a skill: {e}")));
+    }
+    if let Some(said) = file.name.filter(|said| said != name) {
+        let message = format!("it is `{said}`, but the directory's name is the skill's name, `{name}`");
+        return Err(parts.fault("name", message));
+    }
+    if file.description.trim().is_empty() {
+        return Err(parts.fault("description", "it is empty, so no worker knows when to load the skill"));
+    }
+    if text.len() > LONGEST {
+        let message = format!("it has {} bytes; at most 24 KiB are handed over", text.len());
+        return Err(parts.fault("name", message));
+    }
+    Ok(Skill { name: name.to_owned(), text: text.to_owned(), body: parts.body.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_skill_is_named() {
+        let good = "---\nname: tidy\ndescription: Tidies up\nlicense: any\n---\nTidy.\n";
+        let skill = parse("tidy", good, Path::new("SKILL.md")).unwrap();
+        assert_eq!((skill.body.as_str(), skill.text.as_str()), ("Tidy.\n", good));
+        for (name, text, expected) in [
+            ("other", good, "SKILL.md:2 (name): it is `tidy`"),
+            ("tidy", "---\nname: tidy\n---\n", "description"),
+            ("tidy", "---\ndescription: ' '\n---\n", "SKILL.md:2 (description): it is empty"),
+            ("..", "---\ndescription: x\n---\n", "is not a name of a skill"),
+            ("tidy", "Tidy.", "does not begin with a line of ---"),
+        ] {
+            let defect = parse(name, text, Path::new("SKILL.md")).unwrap_err().to_string();
+            assert!(defect.contains(expected), "{defect}");
+        }
+        let long = format!("{good}{}", "x".repeat(LONGEST));
+        assert!(parse("tidy", &long, Path::new("SKILL.md")).unwrap_err().to_string().contains("24 KiB"));
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_skill_is_not_advised_to_be_added() {
+        let none = SkillRegistry { defined: Definitions::builtin([]) };
+        assert!(none.find("../x").unwrap_err().starts_with("`../x` is not a name of a skill: "));
+        assert!(none.find("x").unwrap_err().contains("skills.d/x/SKILL.md would add it"));
+    }
+
+    #[test]
+    fn the_shipped_skills_can_be_used() {
+        for (name, text) in SHIPPED {
+            parse(name, text, Path::new("shipped")).unwrap();
+        }
+    }
+}

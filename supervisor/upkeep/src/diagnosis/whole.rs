@@ -1,0 +1,214 @@
+//! Problems of the whole root, whether a task waits for them or not: unusable configuration files, spent budgets, and a
+//! daemon that starts nothing.
+
+use kernel::{
+    Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, ScheduleName, ScheduleTick,
+    Severity, StuckSchedule, SystemClock,
+};
+use serde_json::json;
+
+use super::{Finding, now};
+use api::Call;
+use setup::automation::chat::Line;
+use setup::config::definitions::{Defect, Effect};
+use daemon::{Event, OwnerLink};
+use base::failure::Failure;
+use setup::roster::LooseName;
+use service::BRIDGE;
+
+pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
+    let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
+    found.extend(call.service.roster().loose_names(&call.service.config()).iter().map(loose));
+    let now = SystemClock.now();
+    let mut holds = call.read(|view| view.holds()).await?;
+    holds.retain(|hold| !hold.is_over(now));
+    found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
+    found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Breaker).map(open));
+    let actor = call.actor.clone();
+    let mail = call.read(move |view| view.mail(&actor)).await?;
+    found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
+    if call.service.daemon().is_some() {
+        found.extend(call.service.chats().deaf().iter().map(deaf));
+        found.extend(call.service.bridge_trouble().map(not_offered));
+    }
+    let cursors = call.read(|view| view.plugin_cursors()).await?;
+    found.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
+    let failed = call.read(|view| view.failed_schedules()).await?;
+    found.extend(failed.iter().map(untimely));
+    let stuck = call.read(|view| view.stuck_schedules()).await?;
+    found.extend(stuck.iter().map(blocked));
+    if let Some(daemon) = OwnerLink::of(&call.service) {
+        let why = daemon.ask(Event::Look).await?.paused;
+        let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
+        found.extend(why.as_deref().map(of_whom));
+    }
+    Ok(found)
+}
+
+/// Reports a configuration file that cannot be used.
+fn defective(defect: &Defect) -> Finding {
+    let severity = match defect.effect {
+        Effect::Disabled => Severity::Error,
+        Effect::KeptLast => Severity::Warning,
+    };
+    let told = (defect.consequence(), format!("{defect}; {}", defect.hint()));
+    let actions = vec![Remedy::command("check the files again", "doctor").suggested()];
+    let diagnostic = Diagnostic {
+        first_seen_at: defect.seen_at,
+        data: json!({ "path": defect.path, "line": defect.line, "key": defect.key }),
+        ..now("configuration_defect", severity, told, actions)
+    };
+    Finding::of_root(defect.subject.to_string(), diagnostic)
+}
+
+/// Reports a name in the configuration that refers to nothing.
+fn loose(name: &LooseName) -> Finding {
+    let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
+    let told = (name.text.clone(), name.hint.clone());
+    Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, told, actions))
+}
+
+/// Reports a spent daily budget.
+fn spent(hold: &Hold) -> Finding {
+    let title = "its budget of today is spent, and its tasks wait for the next day".to_owned();
+    let actions = vec![
+        Remedy::command("see what was used", "stats"),
+        Remedy::command("grant as much again today", format!("release {}", hold.release_arguments()))
+            .suggested(),
+    ];
+    let diagnostic = Diagnostic {
+        first_seen_at: hold.created_at,
+        run_id: hold.run_id,
+        data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
+        ..now("budget_spent", Severity::Warning, (title, hold.reason.clone()), actions)
+    };
+    Finding::of_root(hold.on().to_string(), diagnostic)
+}
+
+/// Reports a channel that does not accept its messages.
+fn undelivered(mail: &Mail) -> Finding {
+    let title = match mail.dead {
+        0 => format!("it takes no messages; waiting: {}", mail.waiting),
+        dead => format!("{} could not be delivered", Counted(u64::from(dead), "message")),
+    };
+    let name = &mail.channel;
+    let actions = vec![
+        Remedy::command("see what fails", format!("notify test {name}")).suggested(),
+        Remedy::command("try the messages again", format!("notify retry --channel {name}")).suggested(),
+        Remedy::command("drop those that are dead", format!("notify drop --channel {name}")),
+    ];
+    let told = (title, mail.last_error.clone().unwrap_or_default());
+    let mut diagnostic = Diagnostic {
+        data: json!({ "channel": name, "waiting": mail.waiting, "dead": mail.dead }),
+        ..now("messages_undelivered", Severity::Error, told, actions)
+    };
+    if let Some(since) = mail.failing_since {
+        diagnostic.first_seen_at = since;
+    }
+    Finding::of_root(format!("channel {name}"), diagnostic)
+}
+
+/// Reports that the A2A bridge does not listen.
+fn not_offered(why: String) -> Finding {
+    let actions = vec![Remedy::command("look at the address", "doctor").suggested()];
+    let told = ("no other agent reaches it".to_owned(), why);
+    Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, told, actions))
+}
+
+/// Reports a chat whose service does not respond.
+fn deaf((name, line): &(String, Line)) -> Finding {
+    let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
+    let told = ("it receives no messages".to_owned(), line.last_error.clone().unwrap_or_default());
+    let mut diagnostic = now("chat_not_connected", Severity::Error, told, actions);
+    if let Some(since) = line.since {
+        diagnostic.first_seen_at = since;
+    }
+    Finding::of_root(format!("chat {name}"), diagnostic)
+}
+
+/// Reports a plugin that fails to handle an event.
+fn refusing(cursor: &PluginCursor) -> Finding {
+    let tries = Counted(u64::from(cursor.attempts), "try");
+    let (severity, title) = match cursor.paused_at {
+        Some(_) => (Severity::Error, "it failed too often, and gets no more events".to_owned()),
+        None => (Severity::Warning, format!("it does not take an event: {tries} failed")),
+    };
+    let name = &cursor.plugin;
+    let actions = vec![
+        Remedy::command("see what fails", format!("plugin check {name}")),
+        Remedy::command("have it try again", format!("plugin resume {name}")).suggested(),
+        Remedy::command("leave the event out", format!("plugin resume {name} --skip")),
+    ];
+    let told = (title, cursor.last_error.clone().unwrap_or_default());
+    let mut diagnostic = Diagnostic {
+        data: json!({ "plugin": name, "event": cursor.event, "attempts": cursor.attempts }),
+        ..now("plugin_fails", severity, told, actions)
+    };
+    if let Some(since) = cursor.failing_since {
+        diagnostic.first_seen_at = since;
+    }
+    Finding::of_root(format!("plugin {name}"), diagnostic)
+}
+
+/// Reports a schedule whose latest tick failed.
+fn untimely((name, tick): &(ScheduleName, ScheduleTick)) -> Finding {
+    let title = "its latest tick failed, and what it was to make was not made".to_owned();
+    let actions = vec![
+        Remedy::command("see its ticks", format!("schedules show {name}")),
+        Remedy::command("make them now, once it is mended", format!("schedules run {name}")).suggested(),
+        Remedy::command("let its ticks pass by", format!("schedules pause {name}")),
+    ];
+    let told = (title, tick.note.clone().unwrap_or_default());
+    let diagnostic = Diagnostic {
+        first_seen_at: tick.decided_at,
+        data: json!({ "schedule": name, "tick": tick.tick }),
+        ..now("schedule_fails", Severity::Error, told, actions)
+    };
+    Finding::of_root(format!("schedule {name}"), diagnostic)
+}
+
+/// Reports a schedule whose ticks make nothing, because a task of an earlier tick is blocked.
+fn blocked(StuckSchedule { name, tick, task }: &StuckSchedule) -> Finding {
+    let title = format!("its ticks make nothing while {task} of an earlier tick is blocked");
+    let actions = vec![
+        Remedy::command("see why the task is blocked", format!("show {task}")).suggested(),
+        Remedy::command("let the task go on", format!("unblock {task}")),
+        Remedy::command("give the task up", format!("archive {task}")),
+    ];
+    let told = (title, tick.note.clone().unwrap_or_default());
+    let diagnostic = Diagnostic {
+        first_seen_at: tick.decided_at,
+        data: json!({ "schedule": name, "tick": tick.tick, "task": task }),
+        ..now("schedule_stuck", Severity::Error, told, actions)
+    };
+    Finding::of_root(format!("schedule {name}"), diagnostic)
+}
+
+/// Reports an open breaker.
+fn open(hold: &Hold) -> Finding {
+    let title = "it failed repeatedly, and the pauses between tries are long".to_owned();
+    let actions = vec![
+        Remedy::command("see what is broken", "status"),
+        Remedy::command("have it tried at once", format!("release {}", hold.release_arguments())).suggested(),
+    ];
+    let diagnostic = Diagnostic {
+        first_seen_at: hold.created_at,
+        data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
+        ..now("breaker_open", Severity::Error, (title, hold.reason.clone()), actions)
+    };
+    Finding::of_root(hold.on().to_string(), diagnostic)
+}
+
+/// Reports a daemon that starts nothing, with its reason.
+fn paused(why: &str) -> Finding {
+    let told = ("nothing is started".to_owned(), why.to_owned());
+    let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
+    Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, told, actions))
+}
+
+/// Reports a daemon whose configuration disables dispatch.
+fn disabled(why: &str) -> Finding {
+    let told = ("dispatch is disabled".to_owned(), why.to_owned());
+    let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
+    Finding::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, told, actions))
+}

@@ -1,0 +1,218 @@
+//! Checks and repairs of `doctor` on the files of boards.
+
+use std::collections::BTreeSet;
+
+use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
+
+use super::{Check, Examination, Troubles, Verdict};
+use base::failure::Failure;
+use base::paths::Root;
+use crate::transfer::attached;
+
+/// Limit on the reported differences between log and board.
+const TOLD: usize = 10;
+
+/// Checks every board of a root.
+pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Result<Vec<Check>, Failure> {
+    let mut checks = Vec::new();
+    let names = root.board_names()?;
+    let mut beyond_repair = BTreeSet::new();
+    if asked.repair {
+        for name in &names {
+            let check = repaired(root, name);
+            if check.verdict == Verdict::Error {
+                beyond_repair.insert(name);
+            }
+            checks.push(check);
+        }
+    }
+    // The files may have been replaced since the daemon opened them, so its failures to write are listed too.
+    checks.extend(
+        troubles
+            .into_iter()
+            .map(|(name, trouble)| Check::new(format!("writes {name}"), Verdict::Error, trouble)),
+    );
+    for name in &names {
+        let mut found = vec![whole(root, name)];
+        if asked.replay {
+            found.push(replayed(root, name));
+        }
+        found.push(attachments(root, name));
+        if beyond_repair.contains(name) {
+            // The other lines would suggest the repair again.
+            for check in found.iter_mut().filter(|check| check.verdict == Verdict::Error) {
+                check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
+            }
+        }
+        checks.extend(found);
+        checks.extend(kept(root, name));
+    }
+    Ok(checks)
+}
+
+fn whole(root: &Root, name: &BoardName) -> Check {
+    let check = format!("board {name}");
+    match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
+        Ok(()) => Check::new(check, Verdict::Ok, "its pages, indices, rows and references are intact"),
+        Err(error) => Check::failed(check, error.into()),
+    }
+}
+
+fn attachments(root: &Root, board: &BoardName) -> Check {
+    let subject = format!("attachments {board}");
+    match attached::flaws(root, board) {
+        Ok((count, flaws)) if flaws.is_empty() => {
+            Check::new(subject, Verdict::Ok, format!("{count} files, none missing or altered"))
+        }
+        Ok((_, flaws)) => Check::new(subject, Verdict::Error, attached::listed(&flaws)).hint(
+            "attach the same files again, restore boards/<board>/attachments from a copy, or remove them: \
+             `supervisor attach-rm`",
+        ),
+        Err(failure) => Check::failed(subject, failure),
+    }
+}
+
+fn replayed(root: &Root, name: &BoardName) -> Check {
+    let check = format!("replay {name}");
+    let played = Readers::open(&root.board(name), std::sync::Arc::new(SystemClock))
+        .map_err(Failure::from)
+        .and_then(|readers| readers.with(|view| view.replay()).map_err(Failure::from));
+    match played {
+        Ok(differences) if differences.is_empty() => {
+            Check::new(check, Verdict::Ok, "the event log matches the board")
+        }
+        Ok(differences) => {
+            let told: Vec<String> = differences.iter().take(TOLD).map(difference).collect();
+            let more = differences.len().saturating_sub(TOLD);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            Check::new(check, Verdict::Error, format!("{}{more}", told.join("; ")))
+                .hint("the board was changed by another program, or repaired after damage")
+        }
+        Err(failure) => Check::failed(check, failure),
+    }
+}
+
+fn difference(difference: &Difference) -> String {
+    match difference {
+        Difference::Illegal { event, task, error } => format!("event {event} of {task}: {error}"),
+        Difference::Missing { task, replayed } => {
+            format!("{task} is {} in the log and not on the board", replayed.status())
+        }
+        Difference::State { task, replayed: None, live } => {
+            format!("{task} is {} on the board and not in the log", live.status())
+        }
+        Difference::State { task, replayed: Some(replayed), live } => {
+            format!("{task} is {} on the board and {} in the log", live.status(), replayed.status())
+        }
+    }
+}
+
+fn repaired(root: &Root, name: &BoardName) -> Check {
+    let check = format!("repair {name}");
+    match kernel::repair_board(&root.board(name), name, SystemClock.now()) {
+        Ok(Repair::Whole) => Check::new(check, Verdict::Ok, "nothing to do"),
+        Ok(Repair::Reindexed { evidence }) => Check::new(
+            check,
+            Verdict::Warning,
+            format!(
+                "the indices were rebuilt, no row was changed; the damaged file is {}",
+                evidence.display()
+            ),
+        ),
+        Ok(Repair::Rebuilt { evidence, losses }) => {
+            let lost = if losses.is_empty() {
+                "nothing is lost".to_owned()
+            } else {
+                let told = losses.iter().map(|Loss { table, what }| format!("{table}: {what}"));
+                format!("lost: {}", told.collect::<Vec<_>>().join("; "))
+            };
+            let text = format!("copied into a new file; {lost}; the damaged file is {}", evidence.display());
+            Check::new(check, Verdict::Warning, text)
+                .hint("supervisor doctor --replay shows where the event log differs")
+        }
+        Err(error) => {
+            let hint = beyond_repair(root, name, &error);
+            Check::failed(check, Failure::from(error).hint(hint))
+        }
+    }
+}
+
+/// Returns a hint for a board that cannot be repaired, without suggesting the repair again.
+fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
+    match error {
+        // The problem is not in the rows.
+        OpenError::NewerSchema { .. }
+        | OpenError::OlderSchema { .. }
+        | OpenError::Mixed { .. }
+        | OpenError::Permission { .. }
+        | OpenError::NotAFile { .. } => error.hint().unwrap_or_default(),
+        _ => {
+            let (file, board) = (root.board(name), option(name));
+            format!(
+                "restore a backup: `supervisor {board}restore <file>`; without one, try to read the rows: \
+                 `supervisor {board}export` or `sqlite3 {0} .recover`; to start over, remove {1}",
+                file.display(),
+                file.parent().unwrap_or(&file).display()
+            )
+        }
+    }
+}
+
+/// Returns the option for a board, if it is not the default one.
+fn option(name: &BoardName) -> String {
+    if *name == BoardName::default() { String::new() } else { format!("--board {name} ") }
+}
+
+/// Reports files that earlier repairs and restores left.
+fn kept(root: &Root, name: &BoardName) -> Option<Check> {
+    let path = root.board(name);
+    let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
+    let (mut kept, mut bytes) = (0_u32, 0_u64);
+    for entry in entries {
+        let name = entry.file_name();
+        let old = name.to_str().is_some_and(|name| {
+            [".replaced-", ".damaged-", ".rebuilt-", ".new-"].iter().any(|mark| name.contains(mark))
+        });
+        if old {
+            kept += 1;
+            bytes += entry.metadata().map_or(0, |meta| meta.len());
+        }
+    }
+    (kept > 0).then(|| {
+        let detail = format!(
+            "{} of earlier repairs, restores or drafts, {}",
+            Counted(kept, "file"),
+            Counted(bytes, "byte")
+        );
+        Check::new(format!("leftovers {name}"), Verdict::Warning, detail).hint(format!(
+            "look at them in {}, and remove what you do not need",
+            path.with_file_name("").display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::paths::RootChoice;
+
+    #[test]
+    fn what_cannot_be_repaired_is_told_what_can_help_and_never_the_repair() {
+        let choice = RootChoice { root: Some("/srv/sv".into()), ..RootChoice::default() };
+        let root = choice.resolve(|_| None).unwrap();
+        let path = root.board(&BoardName::default());
+        let found = [
+            OpenError::Missing { path: path.clone() },
+            OpenError::Empty { path: path.clone() },
+            OpenError::NewerSchema { path: path.clone(), found: 99, known: 1 },
+            OpenError::OlderSchema { path: path.clone(), found: 1, known: 2 },
+            OpenError::NotAFile { path },
+        ];
+        for error in found {
+            for name in ["default", "other"] {
+                let hint = beyond_repair(&root, &name.parse().unwrap(), &error);
+                assert!(!hint.is_empty() && !hint.contains("--repair"), "{error}: {hint}");
+            }
+        }
+    }
+}

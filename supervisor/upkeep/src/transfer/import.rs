@@ -1,0 +1,213 @@
+//! Import of a board into an empty one: as a whole, or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kernel::{Actor, Adopted, BoardName, Counted, Extent, ImportedPolicy, PeerBoard, Sweep, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::attached;
+use super::peer_files;
+use setup::config::Config;
+use base::exit::Code;
+use base::failure::Failure;
+use setup::roster::Roster;
+use service::details::Details;
+use service::{BoardHandle, Service};
+
+/// Hint about the location of the other program's boards.
+const THEIR_PLACE: &str =
+    "the boards of `hermes kanban` are kanban.db and kanban/boards/<slug>/kanban.db in its home directory";
+
+/// Result of an import.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Imported {
+    pub board: BoardName,
+    pub rows: BTreeMap<String, u64>,
+    /// Number of attached files.
+    pub files: u64,
+    /// Items with another meaning here.
+    pub changed: Vec<String>,
+    /// Items that were not imported.
+    pub left: Vec<String>,
+}
+
+/// Caller of an import.
+pub struct Importer {
+    pub actor: Actor,
+    /// Policies that the caller accepts for the imported tasks.
+    pub accepted: BTreeSet<String>,
+}
+
+/// Imports a source into an empty board. Tasks that would run under a wider policy than the default are imported only if
+/// the caller accepts that policy.
+pub fn read(
+    source: Source,
+    service: &Service,
+    board: &BoardHandle,
+    importer: Importer,
+) -> Result<Imported, Failure> {
+    let Importer { actor, accepted } = importer;
+    let root = service.root();
+    let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
+    let terms = Terms { open, accepted, roster: service.roster(), config: service.config() };
+    let read = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
+        imported.left.extend(attached::flaws(root, board.name())?.1);
+        if let (Some(details), Some(dir)) = (details, root.board(board.name()).parent()) {
+            details.write(dir)?;
+        }
+        Ok(imported)
+    });
+    // Schedules of this host go on, which the import has stopped with those that it brought.
+    service.automate(board);
+    if read.is_err() {
+        // Stored files without rows are removed. An error of the removal would hide the first failure.
+        drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
+    }
+    read
+}
+
+/// Handling of runs that are open in an export. A daemon settles such runs only when it starts.
+#[derive(Clone, Copy)]
+enum OpenRuns {
+    Kept,
+    Refused,
+}
+
+/// Conditions of an import.
+struct Terms {
+    open: OpenRuns,
+    /// Policies that the caller accepts.
+    accepted: BTreeSet<String>,
+    roster: Arc<Roster>,
+    config: Arc<Config>,
+}
+
+impl Terms {
+    /// Refuses tasks that would run under a wider policy than the default, unless the caller accepts it.
+    fn require_accepted(&self, found: Vec<ImportedPolicy>) -> Result<(), kernel::Error> {
+        let mut wider: BTreeMap<String, (u64, TaskId)> = BTreeMap::new();
+        for one in found {
+            let asked = one.policy.as_deref();
+            let name = match (&one.assignee, asked) {
+                (Some(assignee), _) => self.roster.policy_name(assignee, asked, &self.config),
+                (None, Some(asked)) => asked.to_owned(),
+                (None, None) => continue,
+            };
+            if !self.accepted.contains(&name) && !is_no_wider(&name, &self.config.worker.policy) {
+                wider.entry(name).or_insert((0, one.first)).0 += one.tasks;
+            }
+        }
+        if wider.is_empty() {
+            return Ok(());
+        }
+        let told = wider.iter().map(|(name, (count, first))| {
+            format!("{} under `{name}` (such as {first})", Counted(*count, "task"))
+        });
+        let told = told.collect::<Vec<_>>().join(", ");
+        let flags: Vec<String> = wider.keys().map(|name| format!("--accept-policy {name}")).collect();
+        Err(kernel::Error::conflict(
+            format!("the import would run {told}, and the default policy is `{}`", self.config.worker.policy),
+            format!("nothing was imported; look at the tasks, and import them with {}", flags.join(" ")),
+        ))
+    }
+}
+
+/// True if a policy is the default, or a shipped policy that is no wider than a shipped default.
+fn is_no_wider(name: &str, default: &str) -> bool {
+    let place = |name: &str| policies::Policy::builtin_names().iter().position(|shipped| *shipped == name);
+    name == default || matches!((place(name), place(default)), (Some(own), Some(other)) if own < other)
+}
+
+/// Imports a source into a board. Returns the result, and the description of the exported board.
+fn read_rows(
+    source: Source,
+    handle: &BoardHandle,
+    actor: Actor,
+    terms: Terms,
+) -> Result<(Imported, Option<Details>), Failure> {
+    let board = handle.name().clone();
+    let blobs = handle.blobs().clone();
+    // Held until the commit, because no row refers to the stored files before.
+    let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(kernel::Error::from)?;
+    match source {
+        Source::Lines(mut lines) => {
+            let read = handle.writer()?.call(move |board| {
+                let imported = board.import(&mut lines, &blobs, &actor)?;
+                terms.require_accepted(board.imported_policies()?)?;
+                match (terms.open, board.open_runs()?.first()) {
+                    (OpenRuns::Refused, Some(run)) => Err(kernel::Error::conflict(
+                        format!("the export has a run that was still open: {} of {}", run.id, run.task_id),
+                        "stop the daemon and import again; the next daemon settles such runs when it starts",
+                    )),
+                    _ => Ok(imported),
+                }
+            })?;
+            let kernel::Imported { rows, files, details } = read;
+            let imported = Imported { board, rows, files, changed: Vec::new(), left: Vec::new() };
+            Ok((imported, details.and_then(Details::of_record)))
+        }
+        Source::Peer(peer, database) => {
+            let (stored, missing) = peer_files::take(&peer, &database, &blobs);
+            let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
+            let adopted = handle.writer()?.call(move |board| {
+                let adopted = board.adopt(&peer, &stored, &actor)?;
+                terms.require_accepted(board.imported_policies()?)?;
+                Ok(adopted)
+            })?;
+            let Adopted { taken: rows, changed, mut left } = adopted;
+            left.extend(missing);
+            let files = u64::try_from(files).unwrap_or(u64::MAX);
+            Ok((Imported { board, rows, files, changed, left }, None))
+        }
+    }
+}
+
+pub enum Source {
+    /// Output of `export`.
+    Lines(Box<dyn BufRead + Send>),
+    /// A board of `hermes kanban`, with the path of its database.
+    Peer(PeerBoard, PathBuf),
+}
+
+impl Source {
+    /// Opens a file written by `export`.
+    pub fn lines(path: &Path) -> Result<Self, Failure> {
+        let wanted = "a file written by `supervisor export`";
+        let failed = |e: std::io::Error| Failure::named_file("open", path, &e, wanted);
+        // The daemon opens it, and must not block on a pipe without a writer.
+        let waits_for_nobody = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+        let file = File::options().read(true).custom_flags(waits_for_nobody).open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(Failure::usage(format!("{} is not a regular file", path.display()))
+                .hint("name a file written by `supervisor export`, or use `-` for standard input"));
+        }
+        Ok(Source::Lines(Box::new(BufReader::new(file))))
+    }
+
+    /// Opens a database of `hermes kanban`, copied into a private directory to be read.
+    pub fn peer(path: &Path, private: &Path) -> Result<Self, Failure> {
+        // Made with mode 0700, so that the copy is as private as the board.
+        let scratch = tempfile::Builder::new()
+            .prefix("import-")
+            .tempdir_in(private)
+            .map_err(|e| Failure::file("make a directory in", private, &e))?;
+        let peer = PeerBoard::read(path, scratch.path()).map_err(|error| {
+            let foreign = matches!(error, kernel::OpenError::NotABoard { .. });
+            let is_no_file = matches!(error, kernel::OpenError::NotAFile { .. });
+            let failure = Failure::from(error);
+            match failure.code {
+                Code::NotPermitted => failure,
+                _ if is_no_file => Failure { code: Code::Usage, ..failure }.hint(THEIR_PLACE),
+                _ if foreign => Failure::usage(format!("{} has no tasks of `hermes kanban`", path.display()))
+                    .hint(THEIR_PLACE),
+                _ => failure.hint(THEIR_PLACE),
+            }
+        })?;
+        Ok(Source::Peer(peer, path.to_owned()))
+    }
+}

@@ -1,0 +1,58 @@
+//! `attach-get`: where an attached file is, for a command line that copies it.
+
+use std::path::PathBuf;
+
+use kernel::AttachmentId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::attachments::{Kept, place_of};
+use api::{Audience, Call, Effect, Verb};
+use api::command::Command;
+use base::exit::Code;
+use base::failure::Failure;
+use base::terminal::{Screen, printable};
+
+/// Copy an attached file out of the board; also `attachments get`
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+A file that exists is not replaced.
+
+Examples:
+  supervisor attachments t_0123abcd      (the ids)
+  supervisor attach-get 12
+  supervisor attachments get 12 --output - | less")]
+pub struct AttachGet {
+    /// The attachment
+    #[arg(value_name = "ATTACHMENT")]
+    pub attachment_id: AttachmentId,
+    /// Where to write it, `-` for standard output [default: its name, in the current directory]
+    #[arg(long, short, value_name = "FILE")]
+    #[serde(skip)]
+    pub output: Option<PathBuf>,
+}
+
+impl Verb for AttachGet {
+    const NAME: &'static str = "attach-get";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Kept;
+
+    async fn run(self, call: Call) -> Result<Kept, Failure> {
+        let id = self.attachment_id;
+        let file = call.read(move |view| view.attachment(id)).await?;
+        let file = file.ok_or_else(|| {
+            Failure::new(Code::NotFound, format!("no such attachment: {id}"))
+                .hint("see `supervisor attachments <task>`")
+        })?;
+        let place = place_of(&call)?;
+        Ok(Kept::of(file, &place))
+    }
+}
+
+impl Command for AttachGet {
+    fn show(reply: &Kept, screen: &mut Screen) {
+        screen.line(format!("{} ({} bytes)", printable(&reply.file.filename), reply.file.size));
+    }
+}

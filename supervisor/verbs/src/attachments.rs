@@ -1,0 +1,134 @@
+//! `attachments`: the files of a task.
+
+use std::sync::Arc;
+
+use kernel::{Attachment, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::texts;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use api::command::Command;
+use daemon;
+use base::failure::Failure;
+use base::invocation::Invocation;
+use base::terminal::{Cell, Screen};
+use base::time::timestamp;
+
+/// List the files of a task
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor attachments t_0123abcd
+  supervisor attachments t_0123abcd --json
+  supervisor attachments                (inside a run: the run's own task)")]
+pub struct Attachments {
+    /// The task; inside a run, the run's own task if none is named
+    pub task_id: Option<TaskId>,
+}
+
+/// A file of a task, and where the caller finds it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Kept {
+    #[serde(flatten)]
+    pub file: Attachment,
+    /// Path of the file; none where the caller reaches it only through the API.
+    pub stored_path: Option<String>,
+}
+
+impl Kept {
+    pub(super) fn of(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
+        Kept { stored_path: place(&file), file }
+    }
+
+    pub(super) fn all(files: Vec<Attachment>, place: &kernel::PlaceOf<'_>) -> Vec<Self> {
+        files.into_iter().map(|file| Kept::of(file, place)).collect()
+    }
+}
+
+impl Verb for Attachments {
+    const NAME: &'static str = "attachments";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "Each file is at `stored_path`." });
+    type Reply = Vec<Kept>;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    async fn run(self, call: Call) -> Result<Vec<Kept>, Failure> {
+        let id = texts::named(self.task_id)?;
+        let (task, actor) = (id.clone(), call.actor.clone());
+        let files = call
+            .read(move |view| {
+                view.task_for(&id, &actor)?;
+                view.attachments(&id)
+            })
+            .await?;
+        provide_files(&call, &task).await?;
+        let place = place_of(&call)?;
+        Ok(Kept::all(files, &place))
+    }
+}
+
+impl Command for Attachments {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        texts::default_to_own_task(&mut self.task_id, here)
+    }
+
+    fn show(reply: &Vec<Kept>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line("No attachments.");
+            return;
+        }
+        table(reply, screen);
+    }
+}
+
+pub(super) fn table(files: &[Kept], screen: &mut Screen) {
+    let rows = files.iter().map(|kept| {
+        let file = &kept.file;
+        [
+            Cell::from(file.id.to_string()),
+            Cell::from(file.size.to_string()),
+            Cell::or_dash(file.content_type.clone()),
+            Cell::or_dash(file.uploaded_by.clone()),
+            Cell::from(timestamp::local(file.created_at)),
+            Cell::from(file.filename.clone()),
+        ]
+    });
+    screen.table(["ID", "BYTES", "TYPE", "BY", "ADDED", "NAME"], rows);
+}
+
+/// Tells where the caller finds a file.
+pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
+    let board = Arc::clone(call.board()?);
+    let own = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
+    Ok(move |file: &Attachment| {
+        let path = match &own {
+            Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
+            None => Some(board.blobs().path(&file.sha256)),
+        };
+        path.map(|path| path.display().to_string())
+    })
+}
+
+/// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
+pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Failure> {
+    let Some(own) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
+    let (actor, id) = (call.actor.clone(), task.clone());
+    let files = call
+        .read(move |view| {
+            view.task_for(&id, &actor)?;
+            view.files_of_run(&id)
+        })
+        .await?;
+    let (root, board) = (call.service.root().clone(), Arc::clone(call.board()?));
+    blocking("the files were not placed", move || {
+        daemon::provide(&root, board.name(), own.run, &files, board.blobs())
+    })
+    .await?
+}

@@ -1,0 +1,184 @@
+//! The result of a verb that takes many tasks: one line each, and failure if any failed.
+
+use kernel::{Board, Handoff, Settled, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::matching::Rows;
+use base::exit::Code;
+use base::failure::Failure;
+use base::terminal::{Ink, Screen};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct One {
+    pub id: TaskId,
+    pub ok: bool,
+    /// Its status now, where it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<kernel::Status>,
+    /// Further notes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+}
+
+impl One {
+    /// The row of a task of which a verb was asked alone.
+    pub fn of(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
+        row(id, done.map(|status| (status, None)))
+    }
+
+    pub fn show(&self, verb: &str, screen: &mut Screen) {
+        if let Some(error) = &self.error {
+            let label = screen.paint(Ink::Red, "failed:");
+            // Most refusals name their task.
+            let named = error.contains(self.id.as_str());
+            let task = if named { String::new() } else { format!("{}: ", self.id) };
+            screen.line(format!("{label} {task}{error}"));
+            if let Some(hint) = &self.hint {
+                screen.line(format!("        hint: {hint}"));
+            }
+            return;
+        }
+        let status = self.status.map(|status| format!(" ({status})")).unwrap_or_default();
+        let note = self.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+        screen.line(format!("{verb} {}{status}{note}", self.id));
+    }
+}
+
+/// The status that a task has now, with what its reader should know; or why nothing was done.
+pub type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Bulk {
+    /// Entries, one per task, in the order given.
+    pub results: Vec<One>,
+}
+
+impl Rows for Bulk {
+    fn none() -> Self {
+        Bulk { results: Vec::new() }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.results.extend(more.results);
+    }
+}
+
+impl Bulk {
+    /// Takes a step for each task, each in a savepoint of its own.
+    pub fn each(
+        board: &mut Board<'_>,
+        tasks: impl IntoIterator<Item = TaskId>,
+        step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+    ) -> Result<Self, kernel::Error> {
+        Self::collect(attempts(board, tasks, step))
+    }
+
+    /// Does the same, with a row also for a single task that failed.
+    pub(super) fn rows(
+        board: &mut Board<'_>,
+        tasks: impl IntoIterator<Item = TaskId>,
+        step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+    ) -> Self {
+        Bulk { results: attempts(board, tasks, step).into_iter().map(tried).collect() }
+    }
+
+    /// Collects what became of each task. A single task that failed is a failure of the whole call.
+    pub(super) fn collect(mut results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
+        match results.pop() {
+            Some((_, Err(error))) if results.is_empty() => return Err(error),
+            last => results.extend(last),
+        }
+        Ok(Bulk { results: results.into_iter().map(tried).collect() })
+    }
+
+    pub fn show(&self, verb: &str, screen: &mut Screen) {
+        for one in &self.results {
+            one.show(verb, screen);
+        }
+    }
+
+    /// The exit code: the code of the first failure, else 0.
+    pub fn verdict(&self) -> u8 {
+        self.results.iter().find_map(|one| one.code).map_or(0, Code::exit)
+    }
+}
+
+fn attempts(
+    board: &mut Board<'_>,
+    tasks: impl IntoIterator<Item = TaskId>,
+    mut step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
+) -> Vec<(TaskId, Attempt)> {
+    let attempt = |id: TaskId| {
+        let attempt = board.attempt(|board| step(board, &id));
+        (id, attempt)
+    };
+    tasks.into_iter().map(attempt).collect()
+}
+
+fn tried((id, attempt): (TaskId, Attempt)) -> One {
+    row(id, attempt.map_err(Failure::from))
+}
+
+fn row(id: TaskId, attempt: Result<(kernel::Status, Option<String>), Failure>) -> One {
+    match attempt {
+        Ok((status, note)) => {
+            One { id, ok: true, status: Some(status), note, error: None, hint: None, code: None }
+        }
+        Err(failure) => One {
+            id,
+            ok: false,
+            status: None,
+            note: None,
+            error: Some(failure.message),
+            hint: failure.hint,
+            code: Some(failure.code),
+        },
+    }
+}
+
+/// The parts of a command whose reply is a [`Bulk`]: what it says of each task that it was done with, and the exit code.
+macro_rules! shown {
+    ($done:literal) => {
+        fn show(reply: &Bulk, screen: &mut base::terminal::Screen) {
+            reply.show($done, screen);
+        }
+
+        fn verdict(reply: &Bulk) -> u8 {
+            reply.verdict()
+        }
+    };
+}
+
+pub(super) use shown;
+
+/// Result for a task whose worker, where it has one, ends first.
+pub fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
+    (settled.task.status, pending(settled.effect))
+}
+
+/// The same of a task that was handed over with artifacts: files are taken from runs of this supervisor only.
+pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Status, Option<String>) {
+    let (status, note) = outcome(settled);
+    let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
+    let declared = handoff.artifacts.len().max(told.map_or(0, Vec::len));
+    if settled.effect == kernel::Effect::Now && declared > 0 {
+        let warning = "its files stay where they are, because no run of this supervisor made them; keep them with \
+                       `supervisor attach`";
+        return (status, Some(warning.to_owned()));
+    }
+    (status, note)
+}
+
+/// Note about a change that waits for a worker's end.
+pub fn pending(effect: kernel::Effect) -> Option<String> {
+    match effect {
+        kernel::Effect::Now => None,
+        kernel::Effect::WhenRunEnds => Some("recorded; takes effect when its worker has ended".to_owned()),
+    }
+}

@@ -1,0 +1,253 @@
+//! `claim`: takes a ready task for a worker that this supervisor does not run, with the token of its run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{
+    Accounts, Actor, Archived, Board, ClaimTerms, Filter, Placement, Profile, Run, StopReason, Task, TaskId,
+};
+use rand::Rng as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use api::{Audience, Call, Effect, Verb, blocking, hash_token};
+use api::command::Command;
+use daemon::{Provision, provide_external};
+use base::exit::Code;
+use base::failure::Failure;
+use base::given;
+use base::terminal::{Screen, printable};
+use base::time::duration::WrittenDuration;
+
+/// The lease of an external claim.
+const LEASE: &str = "900";
+
+/// Time that a client waits: the checkout of a large repository takes a while.
+const MADE: Duration = Duration::from_mins(3);
+
+/// Claim a ready task for a worker outside of the daemon
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The claim is a lease: unless a heartbeat renews it, it expires and the task is ready
+again. The task's workspace is created as for a run, and its path is printed. If
+that fails, the claim is undone.
+
+The token gives a worker's verbs for this run until it ends. A program that has
+SUPERVISOR_TASK, SUPERVISOR_TOKEN and SUPERVISOR_SOCKET in its environment acts as the
+worker of the run.
+
+Exit code: 75 if --assignee is given and nothing is ready for it; 3 if nobody has that
+name.
+
+Examples:
+  supervisor claim t_0123abcd
+  supervisor claim --assignee my-service --ttl 15m --json")]
+pub struct Claim {
+    /// The task
+    #[serde(default)]
+    pub task_id: Option<TaskId>,
+    /// The task that this assignee should start first
+    #[arg(long, value_name = "NAME", conflicts_with = "task_id")]
+    #[serde(default)]
+    pub assignee: Option<Profile>,
+    /// How long the claim lasts without a heartbeat
+    #[arg(long, value_name = "DURATION", default_value = LEASE)]
+    #[serde(default = "lease")]
+    pub ttl: WrittenDuration,
+}
+
+fn lease() -> WrittenDuration {
+    LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
+}
+
+/// Stored form of a claim: a repeat of the request gets it again, with another token.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    task: Task,
+    run: Run,
+    /// The hash of the token that the run was given.
+    #[serde(default)]
+    token: String,
+}
+
+/// The reply: the task, its run, and what a program needs to act as the worker of the run.
+#[derive(Serialize, Deserialize)]
+pub struct Claimed {
+    pub task: Task,
+    pub run: Run,
+    /// The token of the run.
+    pub token: String,
+    /// The socket at which a program of the operator's user shows it.
+    pub socket: String,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Claimed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claimed")
+            .field("task", &self.task.id)
+            .field("run", &self.run.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Verb for Claim {
+    const NAME: &'static str = "claim";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = Claimed;
+
+    async fn run(self, call: Call) -> Result<Claimed, Failure> {
+        let wanted = match (self.task_id, self.assignee) {
+            (Some(id), None) => Wanted::Task(id),
+            (None, Some(assignee)) => Wanted::NextOf(assignee),
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Failure::usage("claim takes either a task or an assignee")
+                    .hint("supervisor claim <task>, or supervisor claim --assignee <name>"));
+            }
+        };
+        let provision = Provision::of(&call.service, call.board()?).await?;
+        let accounts = match &wanted {
+            Wanted::Task(_) => Accounts::new(),
+            Wanted::NextOf(_) => call.service.roster().accounts(&call.service.config()),
+        };
+        let (token, ttl) = (draw_token(), self.ttl.duration());
+        let hash = hash_token(&token);
+        let named = wanted.clone();
+        let kept = call
+            .write(move |board, actor| {
+                let terms = ClaimTerms { ttl, token_hash: Some(&hash) };
+                let claimed = match &wanted {
+                    Wanted::Task(id) => Some(board.open_claim(id, &terms, actor)?),
+                    Wanted::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
+                };
+                let Some(claimed) = claimed else { return Ok(None) };
+                // Recorded with the claim where it is known: a second commit would take as long again.
+                let given = provision.give(board, (&claimed.task, &claimed.workspace))?;
+                if let Some(placement) = given.place {
+                    board.record_workspace(claimed.run, &placement)?;
+                }
+                let kernel::Claimed { task, run } = claimed.read(board)?;
+                Ok(Some(Kept { task, run, token: hex::encode(hash) }))
+            })
+            .await?;
+        let Some(kept) = kept else { return Err(nothing_to_claim(&call, named).await) };
+        let run = kept.run.id;
+        let Kept { task, run: placed, token: given } = provide(&call, kept).await?;
+        if given != hex::encode(hash) {
+            // A repeated request: its reply was kept without the token.
+            call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
+        }
+        let socket = call.service.root().operator_socket().display().to_string();
+        Ok(Claimed { task, run: placed, token, socket })
+    }
+
+    fn answered_within(&self) -> Duration {
+        MADE
+    }
+}
+
+/// The task that a worker wants to claim.
+#[derive(Clone, Debug)]
+enum Wanted {
+    Task(TaskId),
+    NextOf(Profile),
+}
+
+/// Reason why nothing is claimed: the name is unknown, or no task is ready.
+async fn nothing_to_claim(call: &Call, wanted: Wanted) -> Failure {
+    let what = match wanted {
+        Wanted::Task(id) => id.to_string(),
+        Wanted::NextOf(assignee) => {
+            let roster = call.service.roster();
+            let filter = Filter {
+                assignee: Some(assignee.clone()),
+                archived: Archived::Show,
+                limit: 1,
+                ..Filter::default()
+            };
+            let is_here = roster.names().iter().any(|name| name == assignee.as_str());
+            let has_tasks = match call.read(move |view| view.tasks(&filter)).await {
+                Ok(page) => !page.tasks.is_empty(),
+                Err(failure) => return failure,
+            };
+            if !is_here && !has_tasks {
+                let hint = match roster.nearest(assignee.as_str()) {
+                    Some(near) => format!("is `{near}` meant? `supervisor assignees` lists all names"),
+                    None => "`supervisor assignees` lists all names".to_owned(),
+                };
+                let text =
+                    format!("no task is assigned to `{assignee}`, and no profile or lane has this name");
+                return Failure::new(Code::NotFound, text).hint(hint);
+            }
+            format!("no task for {assignee}")
+        }
+    };
+    Failure::new(Code::TryAgain, format!("{what} is ready to be claimed"))
+        .hint("try again later; `supervisor list --why` says what tasks wait for")
+}
+
+fn draw_token() -> String {
+    let mut secret = [0_u8; 32];
+    rand::rng().fill_bytes(&mut secret);
+    hex::encode(secret)
+}
+
+impl Command for Claim {
+    fn show(reply: &Claimed, screen: &mut Screen) {
+        screen.line(format!("Claimed {} as run {}", reply.task.id, reply.run.id));
+        screen.line(format!(
+            "Workspace: {}",
+            printable(reply.task.workspace_path.as_deref().unwrap_or(&reply.task.workspace))
+        ));
+        screen.line(format!("Socket: {}", printable(&reply.socket)));
+        screen.line(format!("Token: {}", reply.token));
+        if let Some(expires) = reply.run.claim_expires {
+            screen.line(given::repeated(&format!(
+                "The claim lasts until {}; renew it with: supervisor heartbeat {}",
+                base::time::timestamp::local(expires),
+                reply.task.id
+            )));
+        }
+    }
+}
+
+/// Makes the workspace of a task that was just claimed, and records its place where the claim does not name it yet; where that
+/// fails, the claim is given back.
+async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
+    let (service, handle, task) =
+        (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
+    let made =
+        blocking("the workspace was not made", move || provide_external(&service, &handle, &task)).await;
+    let run = claimed.run.id;
+    let placement = match made.flatten() {
+        Ok(placement) => placement,
+        Err(failure) => {
+            let reason = format!("its workspace was not made: {}", failure.message);
+            let back = move |board: &mut Board<'_>, actor: &Actor| {
+                board.stop_run(run, StopReason::Reclaimed, Some(&reason), actor).map(drop)
+            };
+            call.write_further(back).await?;
+            return Err(failure);
+        }
+    };
+    if works_at(&claimed.run, &placement) {
+        return Ok(claimed);
+    }
+    let token = claimed.token;
+    call.write_further(move |board, _| {
+        // A repeat of the request finds it recorded, and gets the same reply.
+        if !works_at(&board.expect_run(run)?, &placement) {
+            board.record_workspace(run, &placement)?;
+        }
+        let run = board.expect_run(run)?;
+        Ok(Kept { task: board.expect_task(&run.task_id)?, run, token })
+    })
+    .await
+}
+
+/// Returns true if the workspace of a run is recorded.
+fn works_at(run: &Run, placement: &Placement) -> bool {
+    run.workspace_path.as_ref() == Some(&placement.path)
+}

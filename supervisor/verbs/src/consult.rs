@@ -1,0 +1,260 @@
+//! `consult`: asks another profile, and waits for the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Actor, Board, Limits, NewTask, Profile, Run, Status, Task, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::obstacles;
+use api::{ANSWERED, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
+use api::command::Command;
+use base::exit::Code;
+use base::failure::Failure;
+use setup::roster::CannotRun;
+use service::BoardHandle;
+use base::terminal::{Screen, printable_lines};
+use base::time::duration::WrittenDuration;
+
+/// Time to wait for an answer: clients of tools give up after ten minutes, and some earlier.
+const DEADLINE: &str = "5m";
+/// The longest timeout.
+const LONGEST: Duration = Duration::from_hours(1);
+/// Length of the task's title, in characters, which is the start of the question.
+const TITLE: usize = 100;
+
+/// Ask another profile and wait for its answer
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[command(after_help = "\
+The question is a task of its own, which starts before all others, in a question slot.
+Its summary is the answer. A run asks one question at a time; a worker that answers may
+ask in turn, and no further.
+
+Exit code: 75 if there is no answer in time. In a run, ask the same again to keep waiting; the
+question ends with the run. A person's question is archived.
+
+Examples:
+  supervisor consult analyst 'which index would this query use?'
+  supervisor consult analyst 'is the plan sound?' --timeout 2m --json")]
+pub struct Consult {
+    /// The profile or lane to ask
+    pub profile: Profile,
+    /// The question: the body of the task
+    pub question: String,
+    /// How long to wait, up to 1h, and no longer than the caller's own run
+    #[arg(long, value_name = "DURATION", default_value = DEADLINE)]
+    #[serde(default = "deadline")]
+    pub timeout: WrittenDuration,
+    /// The tenant of the question; a worker's is its own
+    #[arg(long, value_name = "NAME", env = "SUPERVISOR_TENANT")]
+    #[serde(default)]
+    pub tenant: Option<Tenant>,
+}
+
+fn deadline() -> WrittenDuration {
+    DEADLINE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
+}
+
+/// The answer, and the task that is its row.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// The task of the question.
+    pub task_id: TaskId,
+    /// The summary of the run that has answered.
+    pub answer: String,
+}
+
+impl Verb for Consult {
+    const NAME: &'static str = "consult";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Worker,
+        about: "It returns the answer, possibly after minutes; after 5 minutes without one, ask the same question again to keep waiting. Ask for what you need to continue; delegate work with kanban_create.",
+    });
+    const HANG_UP: HangUp = HangUp::Ends;
+    type Reply = Answer;
+
+    fn answered_within(&self) -> Duration {
+        ANSWERED + self.timeout.duration().min(LONGEST)
+    }
+
+    fn longest(&self) -> Duration {
+        self.answered_within()
+    }
+
+    async fn run(self, call: Call) -> Result<Answer, Failure> {
+        let start = Instant::now();
+        if self.question.trim().is_empty() {
+            return Err(Failure::usage("the question is empty").hint("say what you want to know"));
+        }
+        if call.service.daemon().is_none() {
+            return Err(Failure::new(Code::Unreachable, "no daemon is running, so nobody would answer")
+                .hint("start one with: supervisor daemon"));
+        }
+        match call.service.roster().resolve(&self.profile, None, &call.service.config()) {
+            // Somebody may claim it in time.
+            Err(CannotRun::Pull { .. }) => {}
+            Ok(_) => {
+                if let Some(why) = obstacles::unrunnable(&self.profile, None, None, &call).await? {
+                    return Err(Failure::new(Code::Conflict, format!("nobody would answer: {why}")));
+                }
+            }
+            Err(why) => return Err(why.of_what_was_named()),
+        }
+        let wait = self.timeout.duration();
+        if wait.is_zero() {
+            return Err(Failure::usage("the timeout is zero").hint("use --timeout 5m"));
+        }
+        if wait > LONGEST {
+            return Err(Failure::usage("the timeout is longer than 1h")
+                .hint("use --timeout 1h at most; asking the same question again continues the wait"));
+        }
+        let is_of_run = call.actor.run.is_some();
+        // Subscribed before the task is made, so that nothing falls between.
+        let mut news = call.board()?.changes();
+        let new = NewTask {
+            title: title(&self.question),
+            body: Some(self.question),
+            assignee: Some(self.profile),
+            tenant: self.tenant,
+            // Who waits in a run may ask again, and who does not is a person.
+            limits: Limits {
+                max_runtime: Some(if is_of_run { LONGEST } else { wait }),
+                max_retries: Some(1),
+                ..Limits::default()
+            },
+            ..NewTask::default()
+        };
+        let service = Arc::clone(&call.service);
+        let asking = async move {
+            let made = call.write(move |board, actor| Ok(board.consult(new, actor)?.task)).await;
+            let id = match made {
+                Err(refusal) if refusal.code == Code::Exhausted => {
+                    call.write_further(|board, actor| board.ask_for_more_tasks(actor)).await?;
+                    return Err(refusal.after_a_change());
+                }
+                made => made?.id,
+            };
+            let asked =
+                Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
+            Ok((call, id, asked))
+        };
+        // Whose caller hangs up in the middle of it has made a task that nobody knows: it is dropped with what is returned.
+        let (call, id, mut asked) = to_its_end(&service, "nobody was asked", asking).await?;
+        let until = start + wait;
+        loop {
+            news.mark_unchanged();
+            let read = id.clone();
+            let (task, completed) = call
+                .read(move |view| Ok((view.expect_task(&read)?, view.last_completed_run(&read)?)))
+                .await?;
+            let is_archived = task.status == Status::Archived;
+            if let Some(answer) = answered(task, completed) {
+                asked.id = None;
+                if answer.is_err() && !is_archived {
+                    // A run asks one question at a time, and this one will have no answer. A person's stays for the person.
+                    let given_up = id.clone();
+                    let drop_of_run = move |board: &mut Board<'_>, actor: &Actor| match actor.run {
+                        Some(_) => board.drop_consult(&given_up, actor),
+                        None => Ok(()),
+                    };
+                    call.write_further(drop_of_run).await?;
+                }
+                return answer;
+            }
+            if call.board()?.is_closing() || Instant::now() >= until {
+                let hint = if is_of_run {
+                    "its task goes on as long as this run: ask the same question again to keep waiting, or continue without the answer"
+                } else {
+                    let given_up = id.clone();
+                    call.write_further(move |board, actor| board.drop_consult(&given_up, actor)).await?;
+                    asked.id = None;
+                    "its task is archived; go on without the answer, or ask again with a longer --timeout"
+                };
+                let late = format!("{id} has no answer after {} s", wait.as_secs());
+                return Err(Failure::new(Code::TryAgain, late).hint(hint));
+            }
+            // Cancel-safe: a change that is missed by the timeout is seen by the next look.
+            tokio::select! {
+                changed = news.changed() => drop(changed),
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+}
+
+/// A question that a person waits for. It is archived when its client has gone. The question of a run ends with the run, whose client
+/// may ask again.
+struct Asked {
+    board: Arc<BoardHandle>,
+    actor: Actor,
+    /// None when it needs no end.
+    id: Option<TaskId>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take().filter(|_| self.actor.run.is_none()) else { return };
+        let Ok(writer) = self.board.writer() else { return };
+        let actor = self.actor.clone();
+        let told = id.clone();
+        writer.submit(
+            move |board| board.drop_consult(&id, &actor),
+            move |dropped| {
+                if let Err(error) = dropped {
+                    tracing::debug!(task = %told, %error, "question_not_dropped");
+                }
+            },
+        );
+    }
+}
+
+/// The outcome of a question, once there is one.
+fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
+    let none = |what: String| {
+        let hint = format!("see what happened: supervisor show {}", task.id);
+        let failure =
+            Failure::new(Code::Conflict, format!("{} was not answered: {what}", task.id)).hint(hint);
+        // The task of the question was made, and perhaps run.
+        Some(Err(failure.after_a_change()))
+    };
+    match task.status {
+        Status::Done => {
+            let answer = completed.and_then(|run| run.summary).or(task.result).unwrap_or_default();
+            Some(Ok(Answer { task_id: task.id, answer }))
+        }
+        Status::Blocked => none(format!("it is blocked ({})", task.block_reason.clone().unwrap_or_default())),
+        Status::Archived => none("it was archived".to_owned()),
+        Status::Triage => none("it was sent to triage".to_owned()),
+        Status::Todo | Status::Scheduled | Status::Ready | Status::Running | Status::Review => None,
+    }
+}
+
+/// The first line of a question, as far as a title has room.
+fn title(question: &str) -> String {
+    let line = question.trim().lines().next().unwrap_or_default();
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TITLE).collect();
+    line.trim().to_owned()
+}
+
+impl Command for Consult {
+    fn show(reply: &Answer, screen: &mut Screen) {
+        screen.line(printable_lines(&reply.answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_of_a_question_is_its_first_line() {
+        assert_eq!(title("  which\tone?\nthis or that"), "which one?");
+        assert_eq!(title(&"x".repeat(500)).len(), TITLE);
+        assert_eq!(title("\n"), "");
+    }
+}

@@ -1,0 +1,70 @@
+//! `heartbeat`: a worker reports that it is still at work.
+
+use kernel::{Holder, Run, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shim::rundir::RunDir;
+
+use super::texts;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use api::command::Command;
+use base::failure::Failure;
+use base::invocation::Invocation;
+use base::terminal::Screen;
+
+/// Report that work on a task continues
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+Examples:
+  supervisor heartbeat --note 'tests running'       (inside a run)
+  supervisor heartbeat t_0123abcd                   (renews an external claim)")]
+pub struct Heartbeat {
+    /// The task; inside a run, the run's own task if none is named
+    pub task_id: Option<TaskId>,
+    /// What the worker is doing
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+}
+
+impl Verb for Heartbeat {
+    const NAME: &'static str = "heartbeat";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> =
+        Some(Tool { scope: Scope::Worker, about: "Call it every few minutes during long work." });
+    type Reply = Run;
+
+    fn default_to_own(&mut self, own: &TaskId) {
+        self.task_id.get_or_insert_with(|| own.clone());
+    }
+
+    async fn run(self, call: Call) -> Result<Run, Failure> {
+        let id = texts::named(self.task_id)?;
+        let run = call.write(move |board, actor| board.heartbeat(&id, self.note.as_deref(), actor)).await?;
+        if run.holder == Holder::Supervisor {
+            note_for_shim(&call, &run).await?;
+        }
+        Ok(run)
+    }
+}
+
+/// Lets the shim of a run see that its worker is at work. The board has it already: what fails here is made up for by the next one.
+async fn note_for_shim(call: &Call, run: &Run) -> Result<(), Failure> {
+    let dir = call.service.root().run_dir(call.board_name(), run.id);
+    let noted = blocking("the heartbeat could not be noted", move || RunDir::note_heartbeat(&dir)).await?;
+    if let Err(error) = noted {
+        tracing::warn!(task = %run.task_id, run = %run.id, %error, "heartbeat_not_noted");
+    }
+    Ok(())
+}
+
+impl Command for Heartbeat {
+    fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
+        texts::default_to_own_task(&mut self.task_id, here)
+    }
+
+    fn show(reply: &Run, screen: &mut Screen) {
+        screen.line(format!("Heartbeat recorded for {}", reply.task_id));
+    }
+}

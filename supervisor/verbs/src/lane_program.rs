@@ -1,0 +1,177 @@
+//! Path of a lane's program, its interpreter, and the line of its file that grants both.
+
+use std::path::{Path, PathBuf};
+
+use kernel::Profile;
+use policies::GrantPath;
+
+use upkeep::doctor::{Check, Verdict};
+use host::home::home_of;
+use setup::lanes::{Lane, program};
+
+/// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
+/// be missing.
+pub(super) fn check(
+    (asked, path): (&Profile, Option<&str>),
+    lane: &Lane,
+    policy: &policies::Policy,
+    file: &Path,
+) -> Vec<Check> {
+    let home = home_of(None);
+    let dirs = lane.search_path(policy, home.as_deref());
+    let theirs: Vec<PathBuf> = path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
+    let name = lane.program();
+    if name.contains('{') {
+        return vec![Check::new(
+            "program",
+            Verdict::Ok,
+            format!("{name}, which is filled in when a run starts"),
+        )];
+    }
+    let found = program::find(&name, &dirs);
+    let theirs_of = |name: &str| program::find(name, &theirs);
+    let interpreter = found.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
+    let run_by = interpreter.as_deref().and_then(|name| program::find(name, &dirs));
+    let granted = granted(lane, policy, home.as_deref());
+    // What helps is one line for both of them.
+    let mut needed: Vec<PathBuf> = Vec::new();
+    let both = [(&found, Some(&name)), (&run_by, interpreter.as_ref())];
+    for path in both.into_iter().filter_map(|(found, name)| Some((found, name?))) {
+        needed.extend(match path {
+            (Some(found), _) => beyond(found, &granted),
+            (None, name) => theirs_of(name).iter().flat_map(|path| program::install_of(path)).collect(),
+        });
+    }
+    needed.dedup();
+    let hint = match needed.as_slice() {
+        [] => format!("install it, or name its directory as `install` in {}", file.display()),
+        dirs => install_hint(asked, lane, dirs, file),
+    };
+    let missing = |what: &str, name: &str| {
+        let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        // A toolchain of the policy may have it, in the home of each worker's user.
+        let may_be_there = policy.filesystem.toolchains.required().is_some();
+        let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
+        let detail = if name.contains('/') {
+            format!("`{name}`, {}", program::why_none(Path::new(name)))
+        } else {
+            format!("`{name}` is in none of {}", searched.join(", "))
+        };
+        let check = Check::new(what, verdict, detail);
+        check.hint(hint.clone())
+    };
+    let there = |what: &str, path: &Path| match leads_out(path, &granted) {
+        None => Check::new(what, Verdict::Ok, path.display().to_string()),
+        Some(real) => {
+            let detail =
+                format!("{} leads to {}, which a run may not execute", path.display(), real.display());
+            Check::new(what, Verdict::Error, detail).hint(hint.clone())
+        }
+    };
+    let mut checks = vec![match &found {
+        Some(path) => there("program", path),
+        None => missing("program", &name),
+    }];
+    if let Some(interpreter) = interpreter {
+        match run_by {
+            Some(path) => checks.push(there("interpreter", &path)),
+            // Its hint is that of the program.
+            None if found.is_none() => {}
+            None => checks.push(missing("interpreter", &interpreter)),
+        }
+    }
+    checks
+}
+
+/// The directories in which a run of a lane may execute programs, as they are named and where that is.
+fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<PathBuf> {
+    let files = &policy.filesystem;
+    let lists = [&files.rox, &files.rwx, &files.add.rox, &files.add.rwx];
+    let of_policy = lists.into_iter().flatten().filter_map(|grant| match &grant.path {
+        GrantPath::Absolute(path) => Some(path.clone()),
+        GrantPath::Workspace(_) | GrantPath::Home(_) | GrantPath::Tmp(_) => None,
+    });
+    // Toolchains are granted where their programs and their variables are.
+    let tools = home.map(|home| files.toolchains.environment(home)).unwrap_or_default();
+    let of_tools = tools.path.into_iter().chain(tools.set.into_values().map(PathBuf::from));
+    let named: Vec<PathBuf> = of_policy.chain(of_tools).chain(lane.install_under(policy, home)).collect();
+    let real = named.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
+    named.into_iter().chain(real).collect()
+}
+
+/// Returns the path of a program, if a link leads to it out of all granted directories. A program outside of them has a grant that is
+/// unknown here.
+fn leads_out(path: &Path, granted: &[PathBuf]) -> Option<PathBuf> {
+    let is_granted = |path: &Path| granted.iter().any(|dir| path.starts_with(dir));
+    let real = path.canonicalize().ok()?;
+    (is_granted(path) && !is_granted(&real)).then_some(real)
+}
+
+/// Directories that it needs beside the granted ones.
+fn beyond(path: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
+    if leads_out(path, granted).is_none() {
+        return Vec::new();
+    }
+    let is_granted = |dir: &PathBuf| granted.iter().any(|granted| dir.starts_with(granted));
+    program::install_of(path).into_iter().filter(|dir| !is_granted(dir)).collect()
+}
+
+/// The line that lets a lane have a program in these directories.
+fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> String {
+    let all = lane.install.iter().chain(dirs);
+    let words: Vec<String> = all.map(|dir| format!("{:?}", dir.display().to_string())).collect();
+    let install = format!("install = [{}]", words.join(", "));
+    let is_own = lane.origin() == file;
+    let (dir, file) = (file.parent().unwrap_or(file).display(), file.display());
+    match (is_own, lane.install.is_empty()) {
+        (false, _) => {
+            format!("you have it:\nmkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {file}")
+        }
+        // Before its tables.
+        (true, true) => format!("you have it:\nsed -i '1i {install}' {file}"),
+        (true, false) => format!("you have it:\nwrite {install} into {file}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use policies::Policy;
+
+    use super::*;
+    use setup::config::definitions::Found;
+    use setup::lanes::Lanes;
+    use base::paths::RootChoice;
+
+    #[test]
+    fn a_link_leads_out_only_where_the_policy_does_not_grant_its_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        let (bin, node) = (home.join("tools"), home.join(".nvm/versions/node/v22.1.0/bin/node"));
+        for path in [bin.join("own"), home.join("other/agent"), node.clone()] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        symlink(&node, bin.join("node")).unwrap();
+        symlink(home.join("other/agent"), bin.join("agent")).unwrap();
+        symlink("/usr/bin/env", bin.join("env")).unwrap();
+        let text = format!("argv = [\"agent\"]\ninstall = [{bin:?}]\n");
+        let root = RootChoice { root: Some(home.join("root")), ..RootChoice::default() }.resolve(|_| None);
+        let root = root.unwrap();
+        std::fs::create_dir_all(root.lanes_dir()).unwrap();
+        std::fs::write(root.lanes_dir().join("agent.toml"), text).unwrap();
+        let lanes = Lanes::load(&root);
+        let Found::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
+        let out = |program: &str, policy: &str| {
+            let granted = granted(lane, &Policy::builtin(policy).unwrap(), Some(&home));
+            let needed = beyond(&bin.join(program), &granted);
+            leads_out(&bin.join(program), &granted).map(|real| (real, needed))
+        };
+        assert_eq!(out("own", "default"), None);
+        assert_eq!(out("env", "default"), None, "every policy has it");
+        assert_eq!(out("node", "agent"), None, "it has the toolchains of the home");
+        assert_eq!(out("node", "default"), Some((node.clone(), vec![node.parent().unwrap().to_owned()])));
+        assert_eq!(out("agent", "agent"), Some((home.join("other/agent"), vec![home.join("other")])));
+    }
+}

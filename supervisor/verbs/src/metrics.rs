@@ -1,0 +1,344 @@
+//! `metrics`: what a monitoring system collects, in the text format of `OpenMetrics`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::command::Command;
+use daemon::{Event, OwnerLink, Phase, Snapshot};
+use base::failure::Failure;
+use service::{BoardHandle, Service};
+use net::telemetry::Counts;
+use base::terminal::Screen;
+
+/// Print metrics for a monitoring system
+#[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[command(after_help = "\
+All boards of the root are counted, and printed in the text format of OpenMetrics.
+Operators get the same text from the daemon's socket: GET /api/v1/metrics. Without a
+daemon supervisor_up is 0.
+
+Examples:
+  supervisor metrics
+  supervisor metrics > /var/lib/node_exporter/supervisor.prom
+  supervisor --system metrics | promtool check metrics")]
+pub struct Metrics {}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    pub(crate) families: Vec<Family>,
+}
+
+/// The samples of one name.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Family {
+    /// The name of the family; samples of a counter have `_total` behind it.
+    pub name: String,
+    pub kind: Kind,
+    pub help: String,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// Meaning of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A number that goes up and down.
+    Gauge,
+    /// A number that only grows while a process lives.
+    Counter,
+}
+
+/// A value.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) labels: BTreeMap<String, String>,
+    pub value: i64,
+}
+
+impl Verb for Metrics {
+    const NAME: &'static str = "metrics";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Measured;
+
+    async fn run(self, call: Call) -> Result<Measured, Failure> {
+        let snapshot = match OwnerLink::of(&call.service) {
+            Some(daemon) => Some(daemon.ask(Event::Look).await?),
+            None => None,
+        };
+        let service = Arc::clone(&call.service);
+        let measured = move || {
+            let mut measured = measure(&service, snapshot.as_ref())?;
+            if let Some(daemon) = OwnerLink::of(&service) {
+                of_traces(&mut measured, daemon.tracer().counts());
+            }
+            Ok(measured)
+        };
+        blocking("the boards could not be counted", measured).await?
+    }
+}
+
+impl Command for Metrics {
+    fn show(reply: &Measured, screen: &mut Screen) {
+        for line in reply.to_string().lines() {
+            screen.line(line);
+        }
+    }
+}
+
+impl Measured {
+    fn add(&mut self, kind: Kind, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
+        let samples: Vec<Sample> = samples.into_iter().collect();
+        self.families.push(Family {
+            name: format!("supervisor_{name}"),
+            kind,
+            help: help.to_owned(),
+            samples,
+        });
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
+        self.add(Kind::Gauge, name, help, samples);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
+        self.add(Kind::Counter, name, help, samples);
+    }
+}
+
+impl Sample {
+    fn of<const N: usize>(labels: [(&str, &str); N], value: impl TryInto<i64>) -> Self {
+        let labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        // What is larger than any count is as large as they get.
+        Sample { labels, value: value.try_into().unwrap_or(i64::MAX) }
+    }
+}
+
+/// Counts all boards of a root, and what the daemon says of itself. Blocking.
+fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, Failure> {
+    let mut measured = Measured::default();
+    let version = env!("CARGO_PKG_VERSION");
+    measured.gauge("build_info", "The version of the program.", [Sample::of([("version", version)], 1)]);
+    measured.gauge(
+        "up",
+        "Whether a daemon serves the root.",
+        [Sample::of([], i64::from(snapshot.is_some()))],
+    );
+    if let Some(snapshot) = snapshot {
+        of_daemon(&mut measured, service, snapshot);
+    }
+    let names = service.board_names()?;
+    // A board that cannot be opened is counted as such, and the others are counted all the same.
+    let boards: Vec<Arc<BoardHandle>> = names.iter().filter_map(|name| service.board(name).ok()).collect();
+    let (mut tasks, mut events, mut commits, mut well) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut automatic = Automatic::default();
+    for board in &boards {
+        let name = board.name().as_str();
+        let counted =
+            board.readers().with(|view| Ok((view.tasks_by_status(None, None)?, view.last_event()?)));
+        let Ok((counts, last)) = counted else { continue };
+        well += 1;
+        tasks.extend(
+            counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status.as_str())], *n)),
+        );
+        events.push(Sample::of([("board", name)], last.get()));
+        commits.push(Sample::of([("board", name)], board.commits()));
+        automatic.count(name, board, last.get());
+    }
+    let troubled = names.len() - well;
+    measured.gauge("boards", "The boards of the root.", [Sample::of([], names.len())]);
+    measured.gauge("boards_troubled", "Boards that cannot be read.", [Sample::of([], troubled)]);
+    measured.gauge("tasks", "Tasks by board and status.", tasks);
+    measured.counter("events", "Events of a board since it was made.", events);
+    if snapshot.is_some() {
+        measured.counter("commits", "Commits of the daemon that changed a board.", commits);
+    }
+    automatic.measure(&mut measured);
+    let defects = service.defects().len();
+    measured.gauge(
+        "configuration_defects",
+        "Files of the configuration that cannot be used.",
+        [Sample::of([], defects)],
+    );
+    Ok(measured)
+}
+
+/// Metrics of automatic work: plugins that get events, and notifications.
+#[derive(Default)]
+struct Automatic {
+    behind: Vec<Sample>,
+    paused: Vec<Sample>,
+    waiting: Vec<Sample>,
+    dead: Vec<Sample>,
+}
+
+impl Automatic {
+    /// Counts the events of one board, of which this is the last.
+    fn count(&mut self, name: &str, board: &BoardHandle, last: i64) {
+        let counted =
+            board.readers().with(|view| Ok((view.plugin_cursors()?, view.mail(&kernel::Actor::system())?)));
+        let Ok((cursors, mail)) = counted else { return };
+        for cursor in cursors {
+            let labels = [("board", name), ("plugin", cursor.plugin.as_str())];
+            self.behind.push(Sample::of(labels, last.saturating_sub(cursor.event.get()).max(0)));
+            self.paused.push(Sample::of(labels, i64::from(cursor.paused_at.is_some())));
+        }
+        for mail in mail {
+            let labels = [("board", name), ("channel", mail.channel.as_str())];
+            self.waiting.push(Sample::of(labels, mail.waiting));
+            self.dead.push(Sample::of(labels, mail.dead));
+        }
+    }
+
+    fn measure(self, measured: &mut Measured) {
+        measured.gauge("plugin_events_left", "Events that a plugin has not looked at.", self.behind);
+        measured.gauge("plugin_paused", "Whether a plugin gets no events: it failed too often.", self.paused);
+        measured.gauge("messages_waiting", "Messages that a channel is to take.", self.waiting);
+        measured.gauge("messages_dead", "Messages that a channel did not take in time.", self.dead);
+    }
+}
+
+fn of_traces(measured: &mut Measured, counts: &Counts) {
+    measured.counter(
+        "spans_exported",
+        "Spans that the collector has taken.",
+        [Sample::of([], counts.exported())],
+    );
+    measured.counter(
+        "spans_dropped",
+        "Spans that no collector has taken.",
+        [Sample::of([], counts.dropped())],
+    );
+}
+
+fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
+    let mut workers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for run in &snapshot.live {
+        *workers.entry((run.board.as_str(), word(run.phase))).or_default() += 1;
+    }
+    let workers = workers.into_iter();
+    let workers = workers.map(|((board, phase), n)| Sample::of([("board", board), ("state", phase)], n));
+    measured.gauge(
+        "slots",
+        "Workers that may run at once.",
+        [Sample::of([], service.config().limits.total())],
+    );
+    measured.gauge("workers", "Live runs by board and state.", workers);
+    let pools = || {
+        snapshot.pools.iter().map(|pool| (pool.name.as_str(), pool.taken, pool.places.unwrap_or_default()))
+    };
+    measured.gauge(
+        "pool_places",
+        "Places of a pool.",
+        pools().map(|(pool, _, places)| Sample::of([("pool", pool)], places)),
+    );
+    measured.gauge(
+        "pool_taken",
+        "Places of a pool that runs have.",
+        pools().map(|(pool, taken, _)| Sample::of([("pool", pool)], taken)),
+    );
+    let paused = i64::from(snapshot.paused.is_some());
+    measured.gauge(
+        "paused",
+        "Whether nothing is started: the host lacks something, or dispatch is disabled.",
+        [Sample::of([], paused)],
+    );
+    let stopping = i64::from(snapshot.stopping.is_some());
+    measured.gauge("stopping", "Whether the daemon is being stopped.", [Sample::of([], stopping)]);
+    let broken = snapshot.broken.len();
+    measured.gauge(
+        "environments_broken",
+        "What tasks need and what does not work.",
+        [Sample::of([], broken)],
+    );
+    let open = snapshot.broken.iter().filter(|broken| broken.release.is_some()).count();
+    measured.gauge(
+        "breakers_open",
+        "What tasks need and what has failed five times in a row.",
+        [Sample::of([], open)],
+    );
+    measured.counter(
+        "wakeups",
+        "Events that the owner loop has decided.",
+        [Sample::of([], snapshot.wakeups)],
+    );
+    let Ok(own) = procfs::process::Process::myself() else { return };
+    if let Ok(stat) = own.stat() {
+        let resident = stat.rss.saturating_mul(procfs::page_size());
+        measured.gauge("resident_memory_bytes", "Memory of the daemon.", [Sample::of([], resident)]);
+    }
+    if let Ok(count) = own.fd_count() {
+        measured.gauge("open_fds", "Descriptors of the daemon.", [Sample::of([], count)]);
+    }
+}
+
+/// The word of a phase, as `status` has it.
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Starting => "starting",
+        Phase::Running => "running",
+        Phase::Ending => "ending",
+        Phase::Settling => "settling",
+        Phase::Unkillable => "unkillable",
+        Phase::Unknown => "unknown",
+    }
+}
+
+impl fmt::Display for Measured {
+    /// The text format (`OpenMetrics` 1.0, "Text format").
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Family { name, kind, help, samples } in &self.families {
+            let (word, suffix) = match kind {
+                Kind::Gauge => ("gauge", ""),
+                Kind::Counter => ("counter", "_total"),
+            };
+            writeln!(f, "# TYPE {name} {word}\n# HELP {name} {}", escaped(help))?;
+            for Sample { labels, value } in samples {
+                let labels: Vec<String> =
+                    labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+                let labels =
+                    if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+                writeln!(f, "{name}{suffix}{labels} {value}")?;
+            }
+        }
+        writeln!(f, "# EOF")
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn the_text_is_that_of_openmetrics() {
+        let mut measured = Measured::default();
+        measured.gauge("up", "Whether it \"serves\".", [Sample::of([], 1)]);
+        measured.counter("events", "Events.", [Sample::of([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)]);
+        measured.gauge("tasks", "None.", []);
+        assert_snapshot!(measured.to_string(), @r#"
+        # TYPE supervisor_up gauge
+        # HELP supervisor_up Whether it \"serves\".
+        supervisor_up 1
+        # TYPE supervisor_events counter
+        # HELP supervisor_events Events.
+        supervisor_events_total{board="a\\b\n\"c\"",kind="x"} 7
+        # TYPE supervisor_tasks gauge
+        # HELP supervisor_tasks None.
+        # EOF
+        "#);
+    }
+}

@@ -1,0 +1,222 @@
+//! `names`: what there is that a command line names, by the beginning of its name. Completions of shells ask it.
+
+use std::cmp::Reverse;
+
+use kernel::{Filter, Sort, Task, TaskId, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::missions::is_over;
+use api::{Audience, Call, Effect, Verb};
+use base::failure::Failure;
+
+/// The most names that are returned: a person chooses among them.
+const MOST: u32 = 100;
+
+/// Kind of a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Named {
+    #[default]
+    Task,
+    Assignee,
+    Tenant,
+    Policy,
+    Board,
+    Plugin,
+    Schedule,
+    /// A channel of notifications.
+    Channel,
+    /// An account that profiles share.
+    Account,
+    /// The first task of a mission.
+    Mission,
+    /// An attached file, by its number.
+    Attachment,
+    /// A run of a task.
+    Run,
+}
+
+/// Return names of tasks, assignees, tenants, policies, boards, plugins, schedules, channels, accounts, missions, attachments or runs that begin with a text
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Names {
+    /// What they are of
+    pub of: Named,
+    /// How they begin
+    pub begins: String,
+    /// Of runs and attachments: only those of this task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+/// A name, and what it stands for.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Name {
+    pub name: String,
+    /// Of a task: its status and title; of a mission: its state and title; of a file: its name and task; of a run: how it ended, and who
+    /// worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+}
+
+/// The reply: at most 100 names.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NamesFound {
+    pub names: Vec<Name>,
+}
+
+impl Verb for Names {
+    const NAME: &'static str = "names";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
+    type Reply = NamesFound;
+
+    async fn run(self, call: Call) -> Result<NamesFound, Failure> {
+        let begins = self.begins;
+        if let (Some(tenant), false) = (call.confined(), matches!(self.of, Named::Task | Named::Run)) {
+            let names = of_member(&call, tenant, self.of);
+            return Ok(NamesFound::beginning(names, &begins));
+        }
+        let names = match self.of {
+            Named::Task => return tasks(&call, begins).await,
+            Named::Mission => return missions(&call, begins).await,
+            Named::Attachment => return attachments(&call, begins, self.task).await,
+            Named::Run => return runs(&call, begins, self.task).await,
+            Named::Account => {
+                let accounts = call.service.roster().accounts(&call.service.config());
+                accounts.into_values().collect()
+            }
+            Named::Assignee => {
+                let mut names = call.service.roster().names();
+                let from = begins.clone();
+                let known = call.read(move |view| view.assignees(&from, MOST as usize)).await?;
+                names.extend(known.into_iter().map(|assignee| assignee.name));
+                names
+            }
+            Named::Tenant => {
+                let from = begins.clone();
+                let mut names = call.read(move |view| view.tenants_from(&from, MOST)).await?;
+                names.extend(call.service.config().tenants.names().map(|name| name.to_string()));
+                names
+            }
+            Named::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
+            Named::Board => {
+                call.service.root().board_names()?.into_iter().map(|name| name.to_string()).collect()
+            }
+            Named::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
+            Named::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
+            Named::Channel => call.service.config().notify.channels.keys().map(ToString::to_string).collect(),
+        };
+        Ok(NamesFound::beginning(names, &begins))
+    }
+}
+
+/// The tasks whose ids begin with a text; where it is too short for that, the tasks that changed last.
+impl NamesFound {
+    /// The first of these that begin with a text, in their order.
+    fn beginning(names: Vec<String>, begins: &str) -> Self {
+        let mut names: Vec<String> = names.into_iter().filter(|name| name.starts_with(begins)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(MOST as usize);
+        NamesFound { names: names.into_iter().map(|name| Name { name, about: None }).collect() }
+    }
+}
+
+/// The names that a tenant's user may know beside the names of its tasks.
+fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
+    match of {
+        Named::Task
+        | Named::Policy
+        | Named::Plugin
+        | Named::Schedule
+        | Named::Channel
+        | Named::Account
+        | Named::Mission
+        | Named::Attachment
+        | Named::Run => Vec::new(),
+        Named::Assignee => call.service.roster().names(),
+        Named::Tenant => vec![tenant.to_string()],
+        Named::Board => {
+            let config = call.service.config();
+            let boards = config.tenants.get(tenant).and_then(|own| own.boards.clone());
+            let boards = boards.unwrap_or_else(|| [kernel::BoardName::default()].into());
+            boards.iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
+async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
+    let tenant = call.confined().cloned();
+    let found = call.read(move |view| {
+        let tasks = if let Ok(id) = begins.parse::<TaskId>() {
+            let ids = view.tasks_beginning(&id, tenant.as_ref(), MOST)?;
+            ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
+        } else {
+            let filter = Filter { sort: Sort::Updated, limit: MOST, tenant, ..Filter::default() };
+            view.tasks(&filter)?.tasks
+        };
+        // What is typed without `t_` is completed without it: a shell offers only what begins as the word does.
+        let written = |id: &TaskId| {
+            let whole = id.as_str();
+            let names = [Some(whole), whole.strip_prefix("t_")];
+            names.into_iter().flatten().find(|name| name.starts_with(&begins)).map(str::to_owned)
+        };
+        let name = |task: Task| {
+            let about = Some(format!("{}  {}", task.status, task.title));
+            Some(Name { name: written(&task.id)?, about })
+        };
+        Ok(tasks.into_iter().filter_map(name).collect::<Vec<_>>())
+    });
+    Ok(NamesFound { names: found.await? })
+}
+
+/// The missions that are not over.
+async fn missions(call: &Call, begins: String) -> Result<NamesFound, Failure> {
+    let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
+    let (missions, _) = call.read(move |view| view.missions(None, &limits, &actor)).await?;
+    let named = |id: &TaskId| id.as_str().starts_with(&begins);
+    let missions = missions.into_iter().filter(|mission| named(&mission.id) && !is_over(mission.state));
+    let name = |mission: kernel::Mission| Name {
+        name: mission.id.to_string(),
+        about: Some(format!("{}  {}", mission.state, mission.title)),
+    };
+    Ok(NamesFound { names: missions.map(name).take(MOST as usize).collect() })
+}
+
+/// The files of a task, or of all, the newest first.
+async fn attachments(call: &Call, begins: String, task: Option<TaskId>) -> Result<NamesFound, Failure> {
+    let mut files = call
+        .read(move |view| match &task {
+            Some(task) => view.attachments(task),
+            None => view.all_attachments(),
+        })
+        .await?;
+    files.sort_unstable_by_key(|file| Reverse(file.id));
+    let names = files.into_iter().map(|file| Name {
+        name: file.id.to_string(),
+        about: Some(format!("{}  {}", file.filename, file.task_id)),
+    });
+    let names = names.filter(|file| file.name.starts_with(&begins)).take(MOST as usize);
+    Ok(NamesFound { names: names.collect() })
+}
+
+/// The runs of a task, the latest first; none where no task is named.
+async fn runs(call: &Call, begins: String, task: Option<TaskId>) -> Result<NamesFound, Failure> {
+    let Some(task) = task else { return Ok(NamesFound { names: Vec::new() }) };
+    let actor = call.actor.clone();
+    let tenant = call.confined().cloned();
+    let runs = call.read(move |view| {
+        let is_own = view.task(&task)?.is_some_and(|task| tenant.is_none() || task.tenant == tenant);
+        if is_own { Ok(view.history(&task, &actor)?.rows) } else { Ok(Vec::new()) }
+    });
+    let name = |run: kernel::Run| {
+        let outcome = run.outcome.map_or_else(|| "open".to_owned(), |outcome| outcome.to_string());
+        let profile = run.profile.map(|profile| format!("  {profile}")).unwrap_or_default();
+        Name { name: run.id.to_string(), about: Some(format!("{outcome}{profile}")) }
+    };
+    let names = runs.await?.into_iter().rev().map(name).filter(|run| run.name.starts_with(&begins));
+    Ok(NamesFound { names: names.take(MOST as usize).collect() })
+}

@@ -1,0 +1,57 @@
+//! `notify test`: a test message over a channel, and what came of each step.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use api::{Audience, Call, Effect, OnBoard, Verb};
+use api::command::Command;
+use daemon::OwnerLink;
+use base::exit::Code;
+use base::failure::Failure;
+use delivery::notify::{Tested, test};
+use base::terminal::{Screen, printable};
+
+/// Send a test message over a channel
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NotifyTest {
+    /// The channel
+    pub channel: String,
+}
+
+impl Verb for NotifyTest {
+    const NAME: &'static str = "notify-test";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Tested;
+
+    async fn run(self, call: Call) -> Result<Tested, Failure> {
+        refuse_tenant(&call)?;
+        let calls = OwnerLink::of(&call.service).map(|daemon| daemon.plugins().clone()).unwrap_or_default();
+        test(&call.service, &calls, &self.channel, call.board_name().clone()).await
+    }
+}
+
+/// The channels belong to the root and not to a tenant.
+fn refuse_tenant(call: &Call) -> Result<(), Failure> {
+    if call.actor.tenant.is_none() {
+        return Ok(());
+    }
+    Err(Failure::new(Code::NotPermitted, "the channels are not a tenant's to test"))
+}
+
+impl Command for NotifyTest {
+    fn show(reply: &Tested, screen: &mut Screen) {
+        for step in &reply.steps {
+            let mark = if step.ok { "ok    " } else { "failed" };
+            screen.line(format!("{mark}  {:<13}  {}", step.name, printable(&step.detail)));
+        }
+        let end = if reply.ok { "took" } else { "did not take" };
+        screen.line(format!("The channel {} {end} the message.", reply.channel));
+    }
+
+    fn verdict(reply: &Tested) -> u8 {
+        if reply.ok { 0 } else { Code::Failed.exit() }
+    }
+}

@@ -1,0 +1,182 @@
+//! Obstacles that currently keep a task from running, for the replies of `create` and `assign`.
+
+use std::collections::BTreeSet;
+
+use kernel::{ActorKind, Label, Pool, Profile, Status, Task};
+
+use api::{Call, blocking, person};
+use base::failure::Failure;
+use host::home::{home_for, home_of};
+use setup::roster::{CannotRun, LooseName, unread};
+
+/// Returns true if a lane or a profile has a name.
+pub(super) fn is_lane(name: &str, call: &Call) -> bool {
+    name.parse::<Profile>().is_ok_and(|profile| call.service.roster().knows(&profile))
+}
+
+/// Returns the obstacles of a stored task: a failed search is no failure of its creation.
+pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
+    let mut warnings = if let Some(assignee) = &task.assignee {
+        match obstacle(assignee, task.policy.as_deref(), Some(task), call).await {
+            Ok(found) => Vec::from_iter(found),
+            Err(failure) => vec![failure.message],
+        }
+    } else {
+        let id = &task.id;
+        vec![match task.status {
+            Status::Triage => {
+                format!("it waits in triage until it is specified: supervisor specify {id}")
+            }
+            Status::Todo
+            | Status::Scheduled
+            | Status::Ready
+            | Status::Running
+            | Status::Review
+            | Status::Blocked
+            | Status::Done
+            | Status::Archived => format!(
+                "nobody is assigned, so nothing runs it: supervisor assign {id} shell, or another of `supervisor assignees`"
+            ),
+        }]
+    };
+    warnings.extend(without_body(task, call));
+    if task.goal.mode {
+        warnings.extend(no_session(task.assignee.as_ref(), call));
+    }
+    warnings.extend(missing_skills(&task.skills, call));
+    warnings.extend(missing_pools(&task.pools, task.assignee.as_ref(), call));
+    warnings.extend(unreachable_approver(task, call));
+    warnings
+}
+
+/// Says that a task has no body whose lane runs the body, and nothing else.
+pub(super) fn without_body(task: &Task, call: &Call) -> Option<String> {
+    if task.body.as_deref().is_some_and(|body| !body.trim().is_empty()) {
+        return None;
+    }
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let assignee = task.assignee.as_ref()?;
+    let lane = roster.resolve(assignee, task.policy.as_deref(), &config).ok()?.lane;
+    let name = roster.lane_name(assignee, &config);
+    (!lane.takes_prompt()).then(|| {
+        format!("the lane {name} runs the body of a task, and this one has no body: supervisor edit {} --body '…'", task.id)
+    })
+}
+
+/// Says that the agents of a profile learn nothing of the board but how their run ends.
+pub(super) fn without_board_skill(assignee: &Profile, call: &Call) -> Option<String> {
+    const OF_THE_BOARD: [&str; 2] = ["board-worker", "board-orchestrator"];
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let resolved = roster.resolve(assignee, None, &config).ok()?;
+    let is_profile = resolved.lane_name != *assignee;
+    let knows = resolved.skills.iter().any(|skill| OF_THE_BOARD.contains(&skill.name.as_str()));
+    (is_profile && resolved.lane.has_tools() && !knows).then(|| {
+        format!(
+            "the profile {assignee} has no skill of the board, so its workers know of it only how their run ends: \
+             write `skills: [board-worker]` into its file"
+        )
+    })
+}
+
+/// Warns that no approver of this name can reach the board: neither the user of the socket, nor root, nor a lane.
+fn unreachable_approver(task: &Task, call: &Call) -> Option<String> {
+    let approver = task.approval.approver.as_deref()?;
+    let own = person(nix::unistd::geteuid().as_raw()).name;
+    let label = Label::parse(approver);
+    let is_person = |name: &str| name == own || name == "root";
+    let reachable = match label.kind {
+        Some(ActorKind::Worker) => is_lane(label.name, call),
+        Some(ActorKind::Person) => is_person(label.name),
+        Some(ActorKind::System) | None => is_person(approver) || is_lane(approver, call),
+    };
+    if reachable {
+        return None;
+    }
+    Some(format!(
+        "the approver `{approver}` cannot reach this board, which belongs to {own}, and no lane has that name: approve the \
+         task with `supervisor approve {} --override`",
+        task.id
+    ))
+}
+
+/// Returns the obstacle that currently keeps a task of this assignee from running, where it is known.
+pub(super) async fn obstacle(
+    assignee: &Profile,
+    policy: Option<&str>,
+    task: Option<&Task>,
+    call: &Call,
+) -> Result<Option<String>, Failure> {
+    let resolved = call.service.roster().resolve(assignee, policy, &call.service.config()).map(drop);
+    if matches!(resolved, Err(CannotRun::Pull { .. })) {
+        // Its tasks are meant to wait for somebody who claims them.
+        return Ok(None);
+    }
+    let found = unrunnable(assignee, policy, task, call).await?;
+    let no_daemon = || {
+        let text = "no daemon is running, so nothing runs it yet: supervisor daemon, or supervisor dispatch";
+        call.service.daemon().is_none().then(|| text.to_owned())
+    };
+    Ok(found.or_else(no_daemon))
+}
+
+/// Says that the turns of a goal have no session in common.
+fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let assignee = assignee?;
+    let lane = roster.resolve(assignee, None, &config).ok()?.lane;
+    let name = roster.lane_name(assignee, &config);
+    lane.state().is_none().then(|| {
+        format!(
+            "the lane {name} cannot resume a session, so each turn begins with the whole context of the task"
+        )
+    })
+}
+
+/// Returns the skills that no worker gets at present.
+pub(super) fn missing_skills(skills: &[String], call: &Call) -> Vec<String> {
+    let roster = call.service.roster();
+    let missing = skills.iter().filter_map(|name| roster.skills().find(name).err());
+    missing.map(|why| format!("{why}; without it the worker starts all the same")).collect()
+}
+
+/// Returns the pools named by a task or its assignee that the configuration does not have.
+pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, call: &Call) -> Vec<String> {
+    let config = call.service.config();
+    let mut found: Vec<LooseName> =
+        named.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config)).collect();
+    // What the operator has configured for an assignee is no tenant's to see.
+    if let Some(assignee) = assignee.filter(|_| call.confined().is_none()) {
+        let share = call.service.roster().share(assignee, &config);
+        let others = share.pools.iter().filter(|pool| !named.contains(pool));
+        found.extend(others.filter_map(|pool| LooseName::of_pool(pool, assignee.as_str(), &config)));
+    }
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// Returns the reason why the tasks of an assignee, or this one, do not run at present.
+pub(super) async fn unrunnable(
+    assignee: &Profile,
+    policy: Option<&str>,
+    task: Option<&Task>,
+    call: &Call,
+) -> Result<Option<String>, Failure> {
+    let (roster, config) = (call.service.roster(), call.service.config());
+    let (assignee, policy, root) = (assignee.clone(), policy.map(str::to_owned), call.service.root().clone());
+    let task = task.cloned();
+    // A directory of programs may be one that does not answer.
+    blocking("failed to look for its program", move || {
+        match roster.resolve(&assignee, policy.as_deref(), &config) {
+            Err(CannotRun::Pull { .. }) => None,
+            Err(why) if why.is_unknown() => Some(match unread(&root, &assignee) {
+                Some(unread) => format!("{why}: {unread}"),
+                None => why.warning(),
+            }),
+            Err(why) => Some(why.warning()),
+            Ok(resolved) => {
+                let home = task.as_ref().map_or_else(|| home_of(None), home_for);
+                resolved.without_program(home.as_deref())
+            }
+        }
+    })
+    .await
+}

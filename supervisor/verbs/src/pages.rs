@@ -1,0 +1,214 @@
+//! Verbs that answer a page at a time: no reply has more rows, or many more bytes, than a page. A command line that asks for
+//! all of it puts the pages together.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use kernel::limits::REPLY_ROWS;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use api::command::Command;
+use base::failure::Failure;
+use base::terminal::Screen;
+
+/// Default page of an agent, in rows.
+const OF_AN_AGENT: u32 = 50;
+
+/// Contents of a list.
+pub trait Row: Serialize + for<'de> Deserialize<'de> {
+    /// The key of the rows in a page.
+    const ROWS: &'static str;
+}
+
+/// Rows alone, as scripts of `hermes kanban` expect them, or a page of them.
+#[derive(Debug)]
+pub enum Listed<T> {
+    Rows(Vec<T>),
+    Page {
+        rows: Vec<T>,
+        /// Position of the next page; none when this is the last.
+        next: Option<String>,
+    },
+}
+
+impl<T> Listed<T> {
+    /// Returns the rows and the cursor of the next page.
+    pub fn split(self) -> (Vec<T>, Option<String>) {
+        match self {
+            Listed::Rows(rows) => (rows, None),
+            Listed::Page { rows, next } => (rows, next),
+        }
+    }
+
+    /// Returns the rows and the cursor of the next page.
+    pub(super) fn parts(&self) -> (&[T], Option<&str>) {
+        match self {
+            Listed::Rows(rows) => (rows, None),
+            Listed::Page { rows, next } => (rows, next.as_deref()),
+        }
+    }
+}
+
+impl<T: Row> Serialize for Listed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Listed::Rows(rows) => rows.serialize(serializer),
+            Listed::Page { rows, next } => {
+                let mut page = serializer.serialize_map(Some(2))?;
+                page.serialize_entry(T::ROWS, rows)?;
+                page.serialize_entry("next", next)?;
+                page.end()
+            }
+        }
+    }
+}
+
+impl<'de, T: Row> Deserialize<'de> for Listed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// Reads either form.
+struct Either<T>(PhantomData<T>);
+
+impl<'de, T: Row> Visitor<'de> for Either<T> {
+    type Value = Listed<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an array, or an object with `{}` and `next`", T::ROWS)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, rows: A) -> Result<Listed<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(rows)).map(Listed::Rows)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut page: A) -> Result<Listed<T>, A::Error> {
+        let (mut rows, mut next) = (None, None);
+        while let Some(key) = page.next_key::<String>()? {
+            match key.as_str() {
+                key if key == T::ROWS => rows = Some(page.next_value()?),
+                "next" => next = page.next_value()?,
+                _ => drop(page.next_value::<IgnoredAny>()?),
+            }
+        }
+        let rows = rows.ok_or_else(|| serde::de::Error::missing_field(T::ROWS))?;
+        Ok(Listed::Page { rows, next })
+    }
+}
+
+/// A verb with pages. Where no page is asked for, its reply is the rows alone, but for more rows than a page has: then it is
+/// the first page.
+pub trait Pages: Command<Reply = Listed<Self::Row>> {
+    type Row: Row;
+
+    /// Returns true if the caller wants the position of the next page.
+    fn asks_for_pages(&self) -> bool;
+
+    /// Asks for a page of at most `limit` rows from a cursor on.
+    fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self;
+
+    /// Returns the number of rows wanted; all by default.
+    fn limit(&self) -> Option<u32>;
+}
+
+/// Makes a verb one with pages: it has the flags `limit`, `page` and `cursor`.
+macro_rules! pages {
+    ($verb:ident, $row:ty) => {
+        impl super::pages::Pages for $verb {
+            type Row = $row;
+
+            fn asks_for_pages(&self) -> bool {
+                self.page || self.cursor.is_some()
+            }
+
+            fn part(mut self, limit: Option<u32>, cursor: Option<String>) -> Self {
+                self.page = true;
+                self.limit = limit;
+                self.cursor = cursor.or(self.cursor);
+                self
+            }
+
+            fn limit(&self) -> Option<u32> {
+                self.limit
+            }
+        }
+    };
+}
+
+pub(super) use pages;
+
+/// Part and form of a list that a caller wants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pages: bool,
+    rows: usize,
+}
+
+impl Wanted {
+    /// Fields of a request.
+    pub(super) fn by<V: Pages>(verb: &V) -> Self {
+        let rows = verb.limit().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        Wanted { pages: verb.asks_for_pages(), rows }
+    }
+
+    /// The reply with these rows, and the cursor of the next ones. Where more was wanted than a page has it is a page: rows
+    /// alone would look like all of them.
+    pub(super) fn reply<T>(self, rows: Vec<T>, next: Option<String>) -> Listed<T> {
+        let is_cut = next.is_some() && rows.len() < self.rows;
+        if self.pages || is_cut { Listed::Page { rows, next } } else { Listed::Rows(rows) }
+    }
+}
+
+/// Number of rows of a page.
+pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
+    match wanted {
+        Some(0) => {
+            Err(Failure::usage("a limit of 0 would list nothing").hint("leave the limit out to see all"))
+        }
+        wanted => Ok(wanted.unwrap_or(REPLY_ROWS).min(REPLY_ROWS)),
+    }
+}
+
+/// Asks for a page of a size that an agent reads, where it does not say how much it wants.
+pub(super) fn of_an_agent(page: &mut bool, limit: &mut Option<u32>) {
+    *page = true;
+    limit.get_or_insert(OF_AN_AGENT);
+}
+
+/// Tells a person that there is more.
+pub fn show_next(next: Option<&str>, screen: &mut Screen) {
+    if let Some(next) = next {
+        screen.line(format!("There are more: repeat the command with --cursor {next}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Number(u32);
+
+    impl Row for Number {
+        const ROWS: &'static str = "numbers";
+    }
+
+    #[test]
+    fn rows_alone_are_an_array_and_a_page_names_them_and_both_are_read_back() {
+        for (text, next) in [
+            ("[1,2]", None),
+            (r#"{"numbers":[1,2],"next":"c"}"#, Some("c")),
+            (r#"{"numbers":[1,2],"next":null}"#, None),
+        ] {
+            let listed: Listed<Number> = serde_json::from_str(text).unwrap();
+            assert_eq!(listed.parts(), (&[Number(1), Number(2)][..], next), "{text}");
+            assert_eq!(serde_json::to_string(&listed).unwrap(), text);
+        }
+        let refused = serde_json::from_str::<Listed<Number>>(r#"{"next":null}"#).unwrap_err().to_string();
+        assert!(refused.contains("missing field `numbers`"), "{refused}");
+    }
+}

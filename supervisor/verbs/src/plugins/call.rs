@@ -1,0 +1,163 @@
+//! The verbs and the tools of plugins, called.
+
+use std::time::Duration;
+
+use kernel::{Actor, ActorKind, PluginName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::unknown;
+use api::{Audience, Call, Effect, HangUp, Verb};
+use setup::automation::plugins::Plugin;
+use api::command::Command;
+use setup::config::definitions::Found;
+use daemon::OwnerLink;
+use base::exit::Code;
+use base::failure::Failure;
+use delivery::plugins::{Answer, Asking};
+use base::terminal::Screen;
+
+/// The most words of a call, and the most bytes that they and its input may have.
+const WORDS: usize = 1000;
+const BYTES: usize = 1 << 20;
+
+/// Call a verb of a plugin
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CallPlugin {
+    /// The plugin.
+    pub plugin: String,
+    /// The verb.
+    pub verb: String,
+    /// The words behind it.
+    pub arguments: Vec<String>,
+}
+
+/// Call a tool of a plugin
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CallPluginTool {
+    /// The whole name of the tool: `plugin_PLUGIN_TOOL`.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+}
+
+impl Verb for CallPlugin {
+    const NAME: &'static str = "call-plugin";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Daemon;
+    const HANG_UP: HangUp = HangUp::Ends;
+    type Reply = Answer;
+
+    fn answered_within(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+
+    async fn run(self, call: Call) -> Result<Answer, Failure> {
+        let plugin = find(&call, &self.plugin)?;
+        let verbs = &plugin.manifest.verbs;
+        if verbs.iter().all(|verb| verb.name != self.verb) {
+            let known: Vec<&str> = verbs.iter().map(|verb| verb.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(Failure::new(
+                Code::NotFound,
+                format!("the plugin {} has no verb `{}`", plugin.name, self.verb),
+            )
+            .hint(format!("its verbs are: {known}")));
+        }
+        let size: usize = self.arguments.iter().map(String::len).sum();
+        if self.arguments.len() > WORDS || size > BYTES {
+            return Err(Failure::new(
+                Code::TooLarge,
+                format!("a call has {WORDS} words and {BYTES} bytes at most"),
+            ));
+        }
+        ask(&call, &plugin, Asking::Verb(&self.verb, &self.arguments)).await
+    }
+}
+
+impl Verb for CallPluginTool {
+    const NAME: &'static str = "call-plugin-tool";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Daemon;
+    const HANG_UP: HangUp = HangUp::Ends;
+    type Reply = Answer;
+
+    fn answered_within(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+
+    fn longest(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+
+    async fn run(self, call: Call) -> Result<Answer, Failure> {
+        let plugins = call.service.plugins();
+        let offered = plugins.tools().find(|(plugin, tool)| {
+            plugin.tool_name(tool) == self.tool && (tool.workers || call.actor.kind != ActorKind::Worker)
+        });
+        let Some((plugin, tool)) = offered else {
+            return Err(Failure::new(Code::NotFound, "no plugin offers this tool to the caller")
+                .hint("`tools` lists them"));
+        };
+        let size = serde_json::to_string(&self.arguments).map_or(usize::MAX, |text| text.len());
+        if size > BYTES {
+            return Err(Failure::new(Code::TooLarge, format!("the arguments have more than {BYTES} bytes")));
+        }
+        ask(&call, plugin, Asking::Tool(&tool.name, &self.arguments)).await
+    }
+}
+
+fn find(call: &Call, name: &str) -> Result<Plugin, Failure> {
+    match call.service.plugins().find(name) {
+        Found::Usable(plugin) => Ok(plugin.clone()),
+        Found::Disabled(defect) => {
+            Err(Failure::new(Code::Conflict, format!("the plugin {name} is disabled: {defect}"))
+                .hint(defect.hint()))
+        }
+        Found::Absent => {
+            let name: PluginName = name.parse().map_err(|e| Failure::usage(format!("{e}")))?;
+            Err(unknown(&call.service, &name))
+        }
+    }
+}
+
+/// Makes the call. A repeat of its request gets the reply that the first one got.
+async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer, Failure> {
+    if let Some(answer) = call.replied::<Answer>().await? {
+        return Ok(answer);
+    }
+    let Some(daemon) = OwnerLink::of(&call.service) else {
+        return Err(Failure::new(Code::Unreachable, "plugins are called by the daemon, and none is running")
+            .hint("start one with: supervisor daemon"));
+    };
+    let actor: &Actor = &call.actor;
+    let id = call.request_id().map(|id| id.as_str().to_owned());
+    let about = (plugin, call.board_name(), actor, id.as_deref());
+    let answer = daemon.plugins().ask(&call.service, about, asking).await?;
+    call.write(move |_, _| Ok(answer)).await
+}
+
+fn show(reply: &Answer, screen: &mut Screen) {
+    let data = || reply.data.as_ref().map(|data| serde_json::to_string_pretty(data).unwrap_or_default());
+    // A program of the operator's wrote it, and not for a terminal.
+    if let Some(text) = reply.text.clone().or_else(data) {
+        for line in text.trim_end().lines() {
+            screen.line(base::terminal::printable(line));
+        }
+    }
+}
+
+impl Command for CallPlugin {
+    fn show(reply: &Answer, screen: &mut Screen) {
+        show(reply, screen);
+    }
+}
+
+impl Command for CallPluginTool {
+    fn show(reply: &Answer, screen: &mut Screen) {
+        show(reply, screen);
+    }
+}

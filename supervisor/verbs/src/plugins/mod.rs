@@ -1,0 +1,124 @@
+//! `plugins`: which plugins there are, what each may do, and how its events go. `supervisor plugin` sends it.
+
+mod call;
+mod check;
+mod resume;
+
+use std::path::PathBuf;
+
+use kernel::{PluginCursor, PluginName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::call::{CallPlugin, CallPluginTool};
+pub use self::check::CheckPlugin;
+pub use self::resume::ResumePlugin;
+use api::{Audience, Call, Effect, Verb};
+use setup::automation::plugins::Manifest;
+use api::command::Command;
+use setup::config::definitions::Found;
+use base::exit::Code;
+use base::failure::Failure;
+use base::given;
+use service::Service;
+use base::terminal::{Cell, Screen, printable};
+use base::time::timestamp;
+
+/// List the plugins: their events, what they may request, and the state of delivery
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListPlugins {
+    /// Only this one.
+    pub name: Option<PluginName>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PluginLine {
+    pub name: String,
+    pub path: PathBuf,
+    /// Reason why it is not run.
+    pub defect: Option<String>,
+    /// Contents of its `plugin.toml`.
+    pub manifest: Option<Manifest>,
+    /// Position up to which it has taken the events of the board.
+    pub cursor: Option<PluginCursor>,
+}
+
+impl Verb for ListPlugins {
+    const NAME: &'static str = "plugins";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    type Reply = Vec<PluginLine>;
+
+    async fn run(self, call: Call) -> Result<Vec<PluginLine>, Failure> {
+        let cursors = call.read(|view| view.plugin_cursors()).await?;
+        let (service, plugins) = (&call.service, call.service.plugins());
+        if let Some(name) = self.name.as_ref().filter(|name| plugins.names().all(|one| one != name.as_str()))
+        {
+            return Err(unknown(service, name));
+        }
+        let asked = |name: &&str| self.name.as_ref().is_none_or(|only| only.as_str() == *name);
+        let line = |name: &str| {
+            let cursor = cursors.iter().find(|cursor| cursor.plugin.as_str() == name).cloned();
+            let (manifest, defect) = match plugins.find(name) {
+                Found::Usable(plugin) => (Some(plugin.manifest.clone()), None),
+                Found::Disabled(defect) => (None, Some(defect.to_string())),
+                Found::Absent => (None, None),
+            };
+            let path = service.root().plugins_dir().join(name);
+            PluginLine { name: name.to_owned(), path, defect, manifest, cursor }
+        };
+        Ok(plugins.names().filter(asked).map(line).collect())
+    }
+}
+
+/// The refusal of a name that no plugin has.
+pub(super) fn unknown(service: &Service, name: &PluginName) -> Failure {
+    let plugins = service.plugins();
+    let known: Vec<&str> = plugins.names().collect();
+    let hint = if known.is_empty() {
+        "no plugin is installed: supervisor plugin install DIRECTORY".to_owned()
+    } else {
+        format!("the plugins are: {}", known.join(", "))
+    };
+    Failure::new(Code::NotFound, format!("there is no plugin `{name}`")).hint(hint)
+}
+
+impl Command for ListPlugins {
+    fn show(reply: &Vec<PluginLine>, screen: &mut Screen) {
+        if reply.is_empty() {
+            screen.line(given::repeated("No plugins. Begin one with: supervisor plugin create NAME"));
+            return;
+        }
+        let rows = reply.iter().map(|line| {
+            let manifest = line.manifest.as_ref();
+            let kinds = manifest.map(|manifest| manifest.kinds().into_iter().collect::<Vec<_>>().join(", "));
+            let description = manifest.map(|manifest| printable(&manifest.description).clone());
+            [
+                Cell::from(line.name.clone()),
+                Cell::from(state(line)),
+                Cell::or_dash(kinds.filter(|kinds| !kinds.is_empty())),
+                Cell::or_dash(description.filter(|text| !text.is_empty())),
+            ]
+        });
+        screen.table(["NAME", "STATE", "EVENTS", "FOR"], rows);
+        for line in reply {
+            let why = line.cursor.as_ref().and_then(|cursor| cursor.last_error.as_ref());
+            for text in line.defect.iter().chain(why) {
+                screen.hanging(&format!("{}: ", printable(&line.name)), &printable(text));
+            }
+        }
+    }
+}
+
+/// State of the plugin, in a few words.
+fn state(line: &PluginLine) -> String {
+    match &line.cursor {
+        _ if line.defect.is_some() => "disabled".to_owned(),
+        Some(PluginCursor { paused_at: Some(since), .. }) => {
+            format!("paused since {}", timestamp::local(*since))
+        }
+        Some(PluginCursor { attempts, .. }) if *attempts > 0 => format!("failed {attempts} times"),
+        Some(_) | None => "ok".to_owned(),
+    }
+}

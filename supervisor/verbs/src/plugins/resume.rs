@@ -1,0 +1,54 @@
+//! `plugin resume`: a plugin that fails or is paused gets its events again.
+
+use kernel::{EventFilter, PluginCursor, PluginName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::unknown;
+use api::{Audience, Call, Effect, Verb};
+use setup::config::definitions::Found;
+use base::failure::Failure;
+
+/// Resume the events of a plugin
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumePlugin {
+    /// The plugin.
+    pub name: PluginName,
+    /// True if the event that it could not take is left out.
+    #[serde(default)]
+    pub skip: bool,
+}
+
+impl Verb for ResumePlugin {
+    const NAME: &'static str = "resume-plugin";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    type Reply = PluginCursor;
+
+    async fn run(self, call: Call) -> Result<PluginCursor, Failure> {
+        let plugins = call.service.plugins();
+        let kinds: Vec<String> = match plugins.find(self.name.as_str()) {
+            Found::Usable(plugin) => plugin.manifest.kinds().into_iter().collect(),
+            Found::Disabled(_) => Vec::new(),
+            Found::Absent => return Err(unknown(&call.service, &self.name)),
+        };
+        let resumed = call
+            .write(move |board, actor| {
+                let cursors = board.plugin_cursors()?;
+                let cursor = cursors.iter().find(|cursor| cursor.plugin == self.name);
+                let past = match cursor.filter(|cursor| self.skip && cursor.attempts > 0) {
+                    Some(cursor) => {
+                        let filter =
+                            EventFilter { since: cursor.event, limit: 1, kinds, ..EventFilter::default() };
+                        board.events(&filter)?.first().map(|event| event.id)
+                    }
+                    None => None,
+                };
+                board.resume_plugin(&self.name, past, actor)
+            })
+            .await?;
+        call.service.news().notify_one();
+        Ok(resumed)
+    }
+}

@@ -1,0 +1,61 @@
+//! `reload`: tells the daemon to reload the configuration.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use setup::config::definitions::Defect;
+use daemon::{Event, OwnerLink};
+use base::failure::Failure;
+use setup::roster::LooseName;
+use service::Service;
+
+/// Tell the daemon to reload the configuration, as SIGHUP does
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reload {}
+
+/// The outcome.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// True if a daemon has done it; without one, each command reads the configuration itself.
+    pub by_daemon: bool,
+    /// Unusable parts of the configuration.
+    pub defects: Vec<Defect>,
+    /// Missing things that the configuration names.
+    #[serde(default)]
+    pub unknown_names: Vec<LooseName>,
+}
+
+/// Waits until each board has what its daemon has to take into use: a board does one job after the other.
+fn taken(service: &Service) {
+    for board in service.served() {
+        let waited = board.writer().and_then(|writer| writer.call(|_| Ok(())).map_err(Failure::from));
+        if let Err(error) = waited {
+            tracing::warn!(board = %board.name(), %error, "reload_not_taken");
+        }
+    }
+}
+
+impl Verb for Reload {
+    const NAME: &'static str = "reload";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Reloaded;
+
+    async fn run(self, call: Call) -> Result<Reloaded, Failure> {
+        let daemon = OwnerLink::of(&call.service);
+        if let Some(daemon) = daemon {
+            daemon.send(Event::Reload).await;
+            // Its answer comes after what was asked before it.
+            drop(daemon.ask(Event::Look).await?);
+            let service = Arc::clone(&call.service);
+            blocking("the boards were not waited for", move || taken(&service)).await?;
+        }
+        let unknown_names = call.service.roster().loose_names(&call.service.config());
+        Ok(Reloaded { by_daemon: daemon.is_some(), defects: call.service.defects(), unknown_names })
+    }
+}

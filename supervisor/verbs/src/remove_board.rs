@@ -1,0 +1,146 @@
+//! `remove-board`: closes a board that has no open run, and takes it away.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{BoardName, Clock as _, Readers, SystemClock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shim::rundir::{LockState, RunDir};
+
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use api::command::Command;
+use daemon::{Event, OwnerLink};
+use base::exit::Code;
+use base::failure::Failure;
+use base::paths::{Root, make_dir};
+use base::terminal::Screen;
+use crate::boards::require;
+
+/// Time that the last readers of a board may take. Watchers leave at once.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Remove a board from its root.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveBoard {
+    /// The board.
+    pub slug: BoardName,
+    /// True if its files are deleted as well.
+    #[serde(default)]
+    pub delete: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Removed {
+    pub slug: BoardName,
+    /// True if its files are deleted as well.
+    pub deleted: bool,
+    pub kept: Option<PathBuf>,
+}
+
+impl Verb for RemoveBoard {
+    const NAME: &'static str = "remove-board";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Removed;
+
+    async fn run(self, call: Call) -> Result<Removed, Failure> {
+        let service = call.service;
+        self.refuse_default()?;
+        require(service.root(), &self.slug)?;
+        let slug = self.slug.clone();
+        let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))
+            .hint("supervisor boards list shows the others");
+        let mut out = service.take_out(&slug, being)?;
+        // From here on nothing new comes to the board; what has come is known to the daemon's owner loop.
+        if let Some(daemon) = OwnerLink::of(&service) {
+            daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten()?;
+        }
+        tokio::time::timeout(TIMEOUT, out.closed()).await.map_err(|_| {
+            Failure::new(Code::TryAgain, format!("the board `{slug}` is still being read"))
+                .hint("try again in a moment")
+        })?;
+        let root = Arc::clone(&service);
+        let removed =
+            blocking("the board was not removed", move || self.take_away(root.root())).await.flatten()?;
+        out.removed();
+        Ok(removed)
+    }
+}
+
+impl Command for RemoveBoard {
+    fn show(reply: &Removed, screen: &mut Screen) {
+        let place = match &reply.kept {
+            Some(kept) => format!("kept in {}", kept.display()),
+            None => "deleted".to_owned(),
+        };
+        screen.line(format!("Removed board {}: {place}", reply.slug));
+    }
+}
+
+impl RemoveBoard {
+    fn refuse_default(&self) -> Result<(), Failure> {
+        if self.slug == BoardName::default() {
+            return Err(Failure::new(Code::Conflict, "the default board cannot be removed")
+                .hint("archive its tasks instead"));
+        }
+        Ok(())
+    }
+
+    /// Takes a board away that is not open anywhere. Blocking.
+    pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
+        self.refuse_default()?;
+        let RemoveBoard { slug, delete } = self;
+        refuse_live(root, &slug)?;
+        let from = root.boards().join(slug.as_str());
+        let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
+        let base = root.removed_boards();
+        make_dir(&base, 0o700)?;
+        // Out of sight in one step, whatever becomes of the rest.
+        let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
+        std::fs::rename(&from, &kept).map_err(fail)?;
+        let choice = root.board_choice();
+        if std::fs::read_to_string(&choice).is_ok_and(|name| name.trim() == slug.as_str()) {
+            std::fs::remove_file(&choice).map_err(fail)?;
+        }
+        if delete {
+            std::fs::remove_dir_all(&kept).map_err(fail)?;
+        }
+        Ok(Removed { slug, deleted: delete, kept: (!delete).then_some(kept) })
+    }
+}
+
+/// Refuses a board with a run that is open, or whose worker goes on without a daemon.
+fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
+    let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
+    let held = entries.into_iter().find(|entry| {
+        let state = RunDir::open(&entry.path()).and_then(|run| run.lock_state());
+        matches!(state, Ok(LockState::Held))
+    });
+    if let Some(entry) = held {
+        let run = entry.file_name();
+        return Err(Failure::new(
+            Code::Conflict,
+            format!("run {} of board `{slug}` has not ended", run.display()),
+        )
+        .hint("start a daemon, and reclaim or complete the task"));
+    }
+    let open = match Readers::open(&root.board(slug), Arc::new(SystemClock)) {
+        // It is whole, and what works on it may be on it.
+        Err(error @ kernel::OpenError::OlderSchema { .. }) => return Err(error.into()),
+        // One that cannot be read names no run.
+        Err(_) => Vec::new(),
+        Ok(readers) => readers.with(|view| view.open_runs()).unwrap_or_default(),
+    };
+    match open.first() {
+        None => Ok(()),
+        Some(run) => Err(Failure::new(
+            Code::Conflict,
+            format!("run {} of {} is open on board `{slug}`", run.id, run.task_id),
+        )
+        .hint(format!("supervisor --board {slug} reclaim {}", run.task_id))),
+    }
+}

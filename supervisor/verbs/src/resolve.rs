@@ -1,0 +1,64 @@
+//! `resolve`: which tasks are meant by ids that may be written short.
+
+use kernel::TaskId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use api::{Audience, Call, Effect, Verb};
+use base::failure::Failure;
+
+/// Limit on the tasks that a refusal names.
+const NAMED: u32 = 4;
+
+/// Resolve prefixes of task ids to whole ids
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Resolve {
+    /// Ids, or beginnings of ids
+    pub ids: Vec<String>,
+}
+
+/// The ids, in the same order. A full id stays as it was.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Resolved {
+    pub ids: Vec<TaskId>,
+}
+
+impl Verb for Resolve {
+    const NAME: &'static str = "resolve";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const MEMBERS: bool = true;
+    type Reply = Resolved;
+
+    async fn run(self, call: Call) -> Result<Resolved, Failure> {
+        let wanted = self.ids.iter().map(|id| id.parse::<TaskId>());
+        let wanted: Vec<TaskId> =
+            wanted.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+        let asked = wanted.clone();
+        let tenant = call.confined().cloned();
+        let meant = call
+            .read(move |view| {
+                asked
+                    .iter()
+                    .map(|id| view.tasks_beginning(id, tenant.as_ref(), NAMED))
+                    .collect::<Result<Vec<_>, _>>()
+            })
+            .await?;
+        let pairs = wanted.into_iter().zip(meant);
+        let ids = pairs.map(|(id, mut meant)| match meant.len() {
+            0 => Ok(id),
+            1 => Ok(meant.remove(0)),
+            _ if meant.contains(&id) => Ok(id),
+            _ => Err(ambiguous(&id, &meant)),
+        });
+        Ok(Resolved { ids: ids.collect::<Result<_, _>>()? })
+    }
+}
+
+fn ambiguous(id: &TaskId, meant: &[TaskId]) -> Failure {
+    let most = usize::try_from(NAMED).unwrap_or(usize::MAX);
+    let more = if meant.len() == most { " and perhaps more" } else { "" };
+    let named: Vec<&str> = meant.iter().map(TaskId::as_str).collect();
+    Failure::usage(format!("`{id}` is ambiguous: {}{more}", named.join(", "))).hint("write more of the id")
+}

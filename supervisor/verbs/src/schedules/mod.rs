@@ -1,0 +1,91 @@
+//! `schedules`: which schedules there are, and how their ticks go. `supervisor schedules` sends it.
+
+mod line;
+mod pause;
+mod remove;
+mod run;
+mod save;
+mod screen;
+
+use kernel::ScheduleName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::line::ScheduleLine;
+pub use self::pause::PauseSchedule;
+pub use self::remove::RemoveSchedule;
+pub use self::run::RunSchedule;
+pub use self::save::SaveSchedule;
+pub(crate) use self::screen::show_one;
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use setup::automation::schedules::Planned;
+use api::command::Command;
+use setup::config::definitions::Found;
+use base::exit::Code;
+use base::failure::Failure;
+use service::Service;
+use base::terminal::Screen;
+
+/// List the schedules, with their next ticks and the outcome of the latest
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListSchedules {
+    /// Only this one, with its latest ticks and the next ones.
+    pub name: Option<ScheduleName>,
+}
+
+impl Verb for ListSchedules {
+    const NAME: &'static str = "schedules";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> = Some(Tool { scope: Scope::Operator, about: "" });
+    type Reply = Vec<ScheduleLine>;
+
+    async fn run(self, call: Call) -> Result<Vec<ScheduleLine>, Failure> {
+        let service = call.service.clone();
+        blocking("the schedules were not read", move || list(&service, self.name.as_ref())).await?
+    }
+}
+
+impl Command for ListSchedules {
+    fn show(reply: &Vec<ScheduleLine>, screen: &mut Screen) {
+        screen::show(reply, screen);
+    }
+}
+
+fn list(service: &Service, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLine>, Failure> {
+    let schedules = service.schedules();
+    let asked = |name: &&str| only.is_none_or(|only| only.as_str() == *name);
+    let line = |name: &str| match schedules.find(name) {
+        Found::Usable(planned) => Some(ScheduleLine::of(service, name, planned, only.is_some())),
+        Found::Disabled(defect) => Some(ScheduleLine::defective(name, defect)),
+        Found::Absent => None,
+    };
+    let lines: Vec<ScheduleLine> = schedules.names().filter(asked).filter_map(line).collect();
+    match only {
+        Some(name) if lines.is_empty() => Err(unknown(service, name)),
+        _ => Ok(lines),
+    }
+}
+
+/// Returns a schedule that can be used.
+fn usable(service: &Service, name: &ScheduleName) -> Result<Planned, Failure> {
+    match service.schedules().find(name.as_str()) {
+        Found::Usable(planned) => Ok(planned.clone()),
+        Found::Disabled(defect) => {
+            Err(Failure::new(Code::Conflict, defect.to_string()).hint("correct its file first"))
+        }
+        Found::Absent => Err(unknown(service, name)),
+    }
+}
+
+fn unknown(service: &Service, name: &ScheduleName) -> Failure {
+    let failure = Failure::new(Code::NotFound, format!("there is no schedule `{name}`"));
+    let schedules = service.schedules();
+    let names = schedules.names().map(str::to_owned).collect();
+    match setup::roster::nearest(name.as_str(), names) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`supervisor schedules list` lists them"),
+    }
+}

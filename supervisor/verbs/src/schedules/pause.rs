@@ -1,0 +1,78 @@
+//! `pause-schedule`: a schedule whose ticks pass by, or come again.
+
+use kernel::ScheduleName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::save::{Saved, save};
+use super::{unknown, usable};
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use setup::automation::schedules::{Planned, authored_of, path_of, saved_text, with_pause};
+use api::command::Command;
+use base::exit::Code;
+use base::failure::Failure;
+use base::terminal::Screen;
+use base::time::timestamp;
+
+/// Pause or resume a schedule
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseSchedule {
+    /// The schedule.
+    pub name: ScheduleName,
+    /// True if it is paused from now on.
+    pub paused: bool,
+}
+
+impl Verb for PauseSchedule {
+    const NAME: &'static str = "pause-schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Operator,
+        about: "A paused schedule skips its ticks; a resumed one continues with its next tick.",
+    });
+    type Reply = Saved;
+
+    async fn run(self, call: Call) -> Result<Saved, Failure> {
+        let service = call.service.clone();
+        blocking("the schedule was not changed", move || {
+            let (name, root) = (&self.name, service.root());
+            usable(&service, name)?;
+            let path = path_of(root, name);
+            let file = authored_of(root, name)?.ok_or_else(|| unknown(&service, name))?;
+            let before = file.text.clone();
+            let parsed = |text: &str| {
+                Planned::parse(name, text, &path)
+                    .map_err(|defect| Failure::new(Code::Conflict, defect.to_string()))
+            };
+            let mut wanted = parsed(&before)?;
+            wanted.text.paused = self.paused;
+            wanted.spec.paused = self.paused;
+            let text = with_pause(&before, self.paused);
+            if parsed(&text)? != wanted {
+                return Err(Failure::new(
+                    Code::Conflict,
+                    format!("the pause of {} cannot be changed", path.display()),
+                )
+                .hint("write `paused = true` or `paused = false` into the file"));
+            }
+            // A pause changes nothing about the tasks, so their creator stays, also if the file gets another owner.
+            let text = saved_text(name, &text, &path, wanted.saved_in(file.author).spec.creator_uid)?;
+            save(&service, name, &text, true)
+        })
+        .await?
+    }
+}
+
+impl Command for PauseSchedule {
+    fn show(reply: &Saved, screen: &mut Screen) {
+        let Saved { name, next, paused, .. } = reply;
+        screen.line(match next {
+            _ if *paused => format!("Paused {name}"),
+            Some(at) => format!("Resumed {name}  next tick {}", timestamp::local(*at)),
+            None => format!("Resumed {name}  there is no further tick"),
+        });
+    }
+}

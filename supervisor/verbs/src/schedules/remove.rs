@@ -1,0 +1,69 @@
+//! `remove-schedule`: a schedule that is no more. Tasks that it created are kept.
+
+use kernel::ScheduleName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::unknown;
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use setup::automation::schedules::{file_of, remove};
+use api::command::Command;
+use setup::config::definitions::Found;
+use base::failure::Failure;
+use base::terminal::{Screen, printable};
+
+/// Remove a schedule: its file, and the ticks that its board has recorded
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveSchedule {
+    /// The schedule.
+    pub name: ScheduleName,
+}
+
+/// A schedule that was removed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Removed {
+    pub name: ScheduleName,
+    pub path: std::path::PathBuf,
+}
+
+impl Verb for RemoveSchedule {
+    const NAME: &'static str = "remove-schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const ON: OnBoard = OnBoard::None;
+    const TOOL: Option<Tool> =
+        Some(Tool { scope: Scope::Operator, about: "Tasks that it created are kept." });
+    type Reply = Removed;
+
+    async fn run(self, call: Call) -> Result<Removed, Failure> {
+        let service = call.service.clone();
+        blocking("the schedule was not removed", move || {
+            let name = self.name;
+            let board = match service.schedules().find(name.as_str()) {
+                Found::Usable(planned) => Some(planned.board.clone()),
+                Found::Disabled(_) | Found::Absent => None,
+            };
+            if board.is_none() && file_of(service.root(), &name).is_none() {
+                return Err(unknown(&service, &name));
+            }
+            // It is open before the files are read again, so that it is told.
+            let board = board.filter(|board| service.root().board(board).exists());
+            let board = board.map(|board| service.board(&board)).transpose()?;
+            let path = remove(service.root(), &name)?;
+            service.read_schedules();
+            if let Some(board) = board {
+                // The board does one job after the other, so it has forgotten the schedule by then.
+                board.writer()?.call(|_| Ok(()))?;
+            }
+            Ok(Removed { name, path })
+        })
+        .await?
+    }
+}
+
+impl Command for RemoveSchedule {
+    fn show(reply: &Removed, screen: &mut Screen) {
+        screen.line(format!("Removed {}  {}", reply.name, printable(&reply.path.display().to_string())));
+    }
+}

@@ -1,0 +1,60 @@
+//! `run-schedule`: a tick out of turn.
+
+use kernel::{ScheduleName, ScheduleTick};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::usable;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
+use api::command::Command;
+use base::failure::Failure;
+use base::terminal::Screen;
+
+/// Create the tasks of a schedule now; its regular ticks are not affected
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSchedule {
+    /// The schedule.
+    pub name: ScheduleName,
+}
+
+impl Verb for RunSchedule {
+    const NAME: &'static str = "run-schedule";
+    const AUDIENCE: Audience = Audience::Operator;
+    const EFFECT: Effect = Effect::Write;
+    const TOOL: Option<Tool> = Some(Tool {
+        scope: Scope::Operator,
+        about: "Creates the tasks even if tasks of earlier ticks are open, and returns them.",
+    });
+    type Reply = ScheduleTick;
+
+    async fn run(self, call: Call) -> Result<ScheduleTick, Failure> {
+        let (service, name) = (call.service.clone(), self.name.clone());
+        let planned = blocking("the schedule was not read", move || usable(&service, &name)).await??;
+        let board = call.board()?.name();
+        if planned.board != *board {
+            return Err(Failure::usage(format!(
+                "the tasks of `{}` are of the board `{}`, not `{board}`",
+                self.name, planned.board
+            ))
+            .hint(format!("supervisor --board {} schedules run {}", planned.board, self.name)));
+        }
+        // The board of a daemon has it already, perhaps changed since.
+        let has_it = call.service.daemon().is_some();
+        call.write(move |board, actor| {
+            if !has_it {
+                board.define_schedule(&self.name, &planned.spec)?;
+            }
+            board.run_schedule(&self.name, actor)
+        })
+        .await
+    }
+}
+
+impl Command for RunSchedule {
+    fn show(reply: &ScheduleTick, screen: &mut Screen) {
+        let tasks: Vec<&str> = reply.tasks.iter().map(kernel::TaskId::as_str).collect();
+        let made = if tasks.is_empty() { "its command has been started".to_owned() } else { tasks.join(" ") };
+        screen.line(format!("Ran the schedule  {made}"));
+    }
+}

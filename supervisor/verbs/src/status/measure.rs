@@ -1,0 +1,64 @@
+//! Resources of the daemon and its workers, as the kernel counts them.
+
+use std::path::PathBuf;
+
+use kernel::Timestamp;
+use shim::rundir::boottime_us;
+
+use super::disk::Room;
+use super::{DaemonLine, WorkerHealth, WorkerLine};
+use api::blocking;
+use daemon::{LiveRun, Snapshot};
+use base::failure::Failure;
+use host::usage::{Sampler, is_stopped};
+
+/// The daemon itself, without what depends on the question.
+pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
+    let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
+    let page = procfs::page_size();
+    let start_us =
+        own.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
+    DaemonLine {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
+        memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
+        slots: 0,
+        taken: 0,
+        pools: snapshot.pools.clone(),
+        paused: snapshot.paused.clone(),
+        stopping: snapshot.stopping.clone(),
+        wakeups: snapshot.wakeups,
+        commits: 0,
+    }
+}
+
+/// Resources of live runs, and the room on the disk of the root.
+pub(super) async fn measured(
+    root: PathBuf,
+    live: Vec<LiveRun>,
+    now: Timestamp,
+    tree: Option<usize>,
+) -> Result<(Vec<WorkerLine>, Option<Room>), Failure> {
+    blocking("procfs could not be read", move || (measure(live, now, tree), Room::of(&root))).await
+}
+
+/// Current resources of each run.
+fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
+    let sampler = Sampler::new();
+    let boottime = boottime_us();
+    let measured = |run: LiveRun| {
+        let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);
+        WorkerLine {
+            age_seconds: now.since(run.started_at).as_secs(),
+            left_seconds: left,
+            usage: sampler.usage(run.cgroup.as_deref(), run.pid),
+            is_stopped: run.pid.is_some_and(is_stopped),
+            health: WorkerHealth::of(&run, left, now),
+            last_note: None,
+            tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
+            run,
+        }
+    };
+    live.into_iter().map(measured).collect()
+}

@@ -1,0 +1,48 @@
+//! Text of `status` for a root that does not exist yet.
+
+use std::collections::BTreeMap;
+
+use kernel::{BoardName, Clock as _, SystemClock};
+
+use super::health::Health;
+use super::{Status, StatusReport};
+use base::paths::Root;
+
+impl Status {
+    /// The report, where there is nothing to read: to make a root is for those who write to it.
+    pub fn without_root(&self, root: &Root, board: &BoardName) -> Option<StatusReport> {
+        root.is_nothing().then(|| StatusReport {
+            health: Health::NotRunning,
+            troubles: Vec::new(),
+            daemon: None,
+            holder: None,
+            is_starting: false,
+            in_its_place: None,
+            root: root.dir().to_owned(),
+            disk: None,
+            board: board.clone(),
+            tenant: self.tenant.clone(),
+            assignee: self.assignee.clone(),
+            board_trouble: None,
+            board_troubles: BTreeMap::new(),
+            workers: Vec::new(),
+            counts: BTreeMap::new(),
+            defects: Vec::new(),
+            unheld_policies: BTreeMap::new(),
+            broken: Vec::new(),
+            spent_budgets: Vec::new(),
+            failing_channels: Vec::new(),
+            paused_plugins: Vec::new(),
+            unheard: BTreeMap::new(),
+            ticks: Vec::new(),
+            failed_schedules: Vec::new(),
+            stuck_schedules: Vec::new(),
+            asking: Vec::new(),
+            clock_set: None,
+            waiting: Vec::new(),
+            waiting_more: 0,
+            warnings: Vec::new(),
+            now: SystemClock.now(),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Open items on the board that `status` is asked about.
+
+use std::collections::BTreeMap;
+
+use kernel::{
+    Actor, AskingMission, BoardName, Clock as _, ClockSet, Profile, Run, RunId, ScheduleTick, SystemClock,
+    Task, TaskId, Tenant, View,
+};
+
+use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckSchedule, TOLD};
+use daemon::{LiveRun, Phase};
+
+/// Limit on the listed ticks to come.
+const TICKS: usize = 3;
+
+/// The board's records of its open runs.
+#[derive(Default)]
+pub(super) struct Open {
+    pub(super) runs: Vec<Run>,
+    /// Latest notes of their workers.
+    pub(super) notes: BTreeMap<RunId, String>,
+    pub(super) titles: BTreeMap<TaskId, String>,
+    /// Their tasks, where no daemon knows them.
+    pub(super) tasks: BTreeMap<TaskId, Task>,
+    /// The next ticks of its schedules.
+    pub(super) ticks: Vec<NextTick>,
+    /// Schedules whose latest tick failed.
+    pub(super) failed_schedules: Vec<FailedSchedule>,
+    /// Latest correction of its stored times, if it is recent.
+    pub(super) clock_set: Option<ClockSet>,
+    /// Schedules that make nothing because of a blocked task.
+    pub(super) stuck_schedules: Vec<StuckSchedule>,
+    /// Its missions at a limit.
+    pub(super) asking: Vec<AskingMission>,
+}
+
+/// The next ticks of the schedules of a board.
+fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
+    let schedules = view.schedules()?.into_iter();
+    let ticks = schedules.filter_map(|known| Some(NextTick { at: known.next?, schedule: known.name }));
+    let mut ticks: Vec<NextTick> = ticks.collect();
+    ticks.sort_by(|a, b| (a.at, &a.schedule).cmp(&(b.at, &b.schedule)));
+    ticks.truncate(TICKS);
+    Ok(ticks)
+}
+
+impl Open {
+    /// Reads the missions and schedules of a tenant and an assignee for display, and the open runs of all.
+    pub(super) fn read(
+        view: &View<'_>,
+        with_tasks: bool,
+        of: (Option<&Tenant>, Option<&Profile>),
+        actor: &Actor,
+    ) -> Result<Self, kernel::Error> {
+        let runs = view.open_runs_with_spent()?;
+        let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
+        let mut open = Open { runs, titles, ..Open::default() };
+        // Who has shown no sign of life has said nothing.
+        for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
+            open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
+        }
+        for run in open.runs.iter().filter(|_| with_tasks) {
+            open.tasks.extend(view.task(&run.task_id)?.map(|task| (run.task_id.clone(), task)));
+        }
+        if of.0.is_none() {
+            open.ticks = next_ticks(view)?;
+            let failed = view.failed_schedules()?.into_iter();
+            let told = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
+                schedule,
+                tick: tick.tick,
+                why: tick.note,
+            };
+            open.failed_schedules = failed.map(told).collect();
+            let now = SystemClock.now();
+            let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
+            open.clock_set = view.clock_set()?.filter(is_recent);
+            let stuck = view.stuck_schedules()?.into_iter();
+            let told = |stuck: kernel::StuckSchedule| StuckSchedule {
+                schedule: stuck.name,
+                tick: stuck.tick.tick,
+                task: stuck.task,
+            };
+            open.stuck_schedules = stuck.map(told).collect();
+        }
+        open.asking = view.asking_missions(of.0, of.1, TOLD as usize, actor)?;
+        Ok(open)
+    }
+}
+
+/// An open run as the board alone knows it, while no daemon runs.
+pub(super) fn orphan(board: &BoardName, run: &Run, task: Option<&Task>) -> LiveRun {
+    LiveRun {
+        phase: Phase::Running,
+        note: Some("no daemon watches it; the next one takes it over".to_owned()),
+        ..LiveRun::of(board, run, task)
+    }
+}

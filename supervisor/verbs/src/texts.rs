@@ -1,0 +1,220 @@
+//! Small pieces of text that verbs take from people: files, words, paths with `~`.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use kernel::{Profile, Status, TaskId};
+
+use base::environment::with_home;
+use base::failure::Failure;
+use base::invocation::Invocation;
+
+/// More than any text of a task may have: reading stops here, and the kernel's limit names the field.
+const READ_LIMIT: u64 = 3 << 20;
+
+/// A word of a closed vocabulary, for a flag: help and completions list the words.
+pub(super) fn word<
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
+>(
+    words: impl IntoIterator<Item = &'static str>,
+) -> impl TypedValueParser<Value = T> {
+    clap::builder::PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
+}
+
+/// A status, for a flag: as it is typed, also in capital letters and behind a blank.
+#[derive(Clone, Copy)]
+pub(super) struct TypedStatus;
+
+impl TypedValueParser for TypedStatus {
+    type Value = Status;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Status, clap::Error> {
+        let typed = value.to_string_lossy().trim().to_lowercase();
+        statuses().parse_ref(command, argument, OsStr::new(&typed))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Status::ALL.iter().map(|status| PossibleValue::new(status.as_str()))))
+    }
+}
+
+fn statuses() -> impl TypedValueParser<Value = Status> {
+    word(Status::ALL.iter().map(|status| status.as_str()))
+}
+
+/// Reads the file of a text of a task, or standard input for `-`.
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    read_text_of(path, "a task", "put the text into a file in the workspace and name that file in the body")
+}
+
+/// Reads the file of a profile, or standard input for `-`.
+pub fn read_profile(path: &Path) -> Result<String, Failure> {
+    read_text_of(path, "a profile", "name a Markdown file with front matter and a prompt of up to 48 KiB")
+}
+
+/// Reads a text file, or standard input for `-`. A longer one is refused as too large for what it is to be, with what to do.
+fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Failure> {
+    let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(READ_LIMIT + 1).read_to_end(&mut bytes).map_err(fail)?;
+    } else {
+        std::fs::File::open(path)
+            .and_then(|file| file.take(READ_LIMIT + 1).read_to_end(&mut bytes))
+            .map_err(fail)?;
+    }
+    if bytes.len() as u64 > READ_LIMIT {
+        return Err(Failure::usage(format!(
+            "{} is too large for {what}: it has more than 3 MiB",
+            path.display()
+        ))
+        .hint(put_right));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        Failure::usage(format!(
+            "{} is not UTF-8 text: byte {} is invalid",
+            path.display(),
+            e.utf8_error().valid_up_to()
+        ))
+        .hint("convert it first, as with: iconv -t UTF-8")
+    })
+}
+
+/// A workspace as it means the same everywhere: `~` expanded, and a worktree with its repository.
+pub fn localized_workspace(workspace: &str) -> Result<String, Failure> {
+    if workspace != "worktree" {
+        return Ok(with_home(workspace));
+    }
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
+    let job = workspace::Job::Discover { path: here.clone() };
+    match host::job::work(None, Vec::new(), Vec::new(), job)? {
+        workspace::Outcome::Discovered(Some(repository)) => Ok(format!("worktree:{}", repository.display())),
+        _ => Err(Failure::usage(format!("{} is not in a git repository", here.display()))
+            .hint("change to one, or name it: --workspace worktree:/path/to/repository")),
+    }
+}
+
+/// A path with a leading `~` expanded, as the caller's shell would have.
+pub(super) fn expanded(path: &Path) -> PathBuf {
+    let home = || base::environment::text("HOME").map(PathBuf::from);
+    path.strip_prefix("~").ok().and_then(|rest| Some(home()?.join(rest))).unwrap_or_else(|| path.to_owned())
+}
+
+/// A priority: any whole number.
+pub(super) fn priority(text: &str) -> Result<i64, String> {
+    text.parse()
+        .map_err(|_| "it is not a whole number: write one such as 10 or -5; greater goes first".to_owned())
+}
+
+/// A JSON object, as `--metadata` takes it.
+pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ serde_json::Value::Object(_)) => Ok(value),
+        Ok(_) => Err("it is JSON, but not an object: write {\"key\": …}".to_owned()),
+        Err(e) => Err(format!("it is not JSON: {e}")),
+    }
+}
+
+/// Returns true if it is one of the words for no assignee.
+pub fn is_nobody(word: &str) -> bool {
+    matches!(word, "none" | "-" | "null")
+}
+
+/// A profile's name, or one of the words for no assignee.
+pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> {
+    match text {
+        word if is_nobody(word) => Ok(None),
+        name => name.parse().map(Some).map_err(|e: kernel::ParseError| Failure::usage(e.to_string())),
+    }
+}
+
+/// Refuses paths where skills are named. Whether there is a skill of a name is known where it is handed over.
+pub(super) fn require_skill_names(names: &[String]) -> Result<(), Failure> {
+    match names.iter().find(|name| name.is_empty() || name.starts_with('.') || name.contains('/')) {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(format!("`{name}` is a path, and not the name of a skill"))
+            .hint("name a skill that is shipped, or a directory of skills.d")),
+    }
+}
+
+/// The words of a reason as one text; none where there are none.
+pub(super) fn sentence(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The task that a word names where a text may stand as well. Outside of a run it has to be a task, so its `t_` may be left out there;
+/// inside of one `deadbeef` may be the first word of a text.
+pub(super) fn task_or_text(word: &str, here: &Invocation) -> Result<TaskId, kernel::ParseError> {
+    if here.worker().is_some() { TaskId::in_full(word) } else { word.parse() }
+}
+
+/// The task and the text of a verb that takes both as words: inside a run, the task may be left out.
+pub(super) fn task_and_text(
+    mut words: Vec<String>,
+    others: bool,
+    here: &Invocation,
+) -> Result<(Option<TaskId>, Option<String>), Failure> {
+    let own = here.worker().map(|worker| worker.task.clone());
+    let task = match words.first().map(|first| task_or_text(first, here)) {
+        Some(Ok(id)) => {
+            words.remove(0);
+            Some(id)
+        }
+        Some(Err(e)) => Some(own.ok_or_else(|| Failure::usage(e.to_string()))?),
+        None if others => None,
+        None => Some(own_task(None, here)?),
+    };
+    Ok((task, sentence(&words)))
+}
+
+/// Names the run's own task where no task was named.
+pub fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), Failure> {
+    if ids.is_empty() {
+        ids.push(own_task(None, here)?);
+    }
+    Ok(())
+}
+
+/// Inside a run, makes the paths of artifacts mean what they do from the current directory on.
+pub(super) fn from_the_workspace(artifacts: &mut [String], here: &Invocation) {
+    let Some(workspace) = here.worker().and_then(|_| base::environment::variable("SUPERVISOR_WORKSPACE"))
+    else {
+        return;
+    };
+    // From the workspace itself they mean it as they stand.
+    let Ok(here) = std::env::current_dir() else { return };
+    // From elsewhere they are paths that lead there, and are refused as such.
+    let inside = here.strip_prefix(&workspace).unwrap_or(&here);
+    for path in artifacts.iter_mut().filter(|path| Path::new(path.as_str()).is_relative()) {
+        if let Some(whole) = inside.join(&path).to_str() {
+            whole.clone_into(path);
+        }
+    }
+}
+
+/// The task of a request that must name one.
+pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
+    task.ok_or_else(|| Failure::usage("no task is named").hint("name a task, such as t_0123abcd"))
+}
+
+/// Makes a request that names no task mean the run's own.
+pub(super) fn default_to_own_task(task: &mut Option<TaskId>, here: &Invocation) -> Result<(), Failure> {
+    *task = Some(own_task(task.take(), here)?);
+    Ok(())
+}
+
+/// The task that was named, or the run's own.
+pub(super) fn own_task(named: Option<TaskId>, here: &Invocation) -> Result<TaskId, Failure> {
+    named.or_else(|| here.worker().map(|worker| worker.task.clone())).ok_or_else(|| {
+        Failure::usage("no task is named")
+            .hint("name one, such as t_0123abcd; it may be left out only inside a run")
+    })
+}

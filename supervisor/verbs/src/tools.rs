@@ -1,0 +1,71 @@
+//! `tools`: which verbs the caller is offered as tools over MCP.
+
+use kernel::{ActorKind, Purpose, WorkerRole};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use api::{Audience, Call, Effect, OnBoard, Scope, Verb};
+use setup::automation::plugins::{Plugin, PluginTool};
+use base::failure::Failure;
+
+/// List the verbs that the caller is offered as tools over MCP
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tools {}
+
+/// The verbs that are offered.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Offered {
+    /// Their names, in the order of the table.
+    pub verbs: Vec<String>,
+    /// True if the caller may read files and run scripts through tools. An orchestrator may not: it does no work of its own.
+    #[serde(default)]
+    pub work: bool,
+    /// The tools of plugins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<OfPlugin>,
+}
+
+/// A tool of a plugin, as it is listed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OfPlugin {
+    pub name: String,
+    pub about: String,
+    /// The JSON Schema of its arguments.
+    pub input: Map<String, Value>,
+}
+
+impl Verb for Tools {
+    const NAME: &'static str = "tools";
+    const AUDIENCE: Audience = Audience::Worker;
+    const EFFECT: Effect = Effect::Read;
+    const ON: OnBoard = OnBoard::None;
+    type Reply = Offered;
+
+    async fn run(self, call: Call) -> Result<Offered, Failure> {
+        let purpose = match call.actor.run.as_ref().map(|own| own.run) {
+            Some(run) => call.read(move |view| view.run(run)).await?.map(|run| run.purpose),
+            None => None,
+        };
+        let (is_worker, role) = (call.actor.kind == ActorKind::Worker, call.actor.role);
+        let offered = |scope: Scope| match scope {
+            Scope::Worker => true,
+            Scope::Reviewer => !is_worker || purpose == Some(Purpose::Review) || role == WorkerRole::Reviewer,
+            Scope::Orchestrator => !is_worker || role == WorkerRole::Orchestrator,
+            Scope::Operator => !is_worker,
+        };
+        let entries = super::entries().into_iter();
+        let verbs = entries.filter(|entry| entry.tool.is_some_and(|tool| offered(tool.scope)));
+        let verbs = verbs.map(|entry| entry.name.to_owned()).collect();
+        let plugins = call.service.plugins();
+        let of_plugins = plugins.tools().filter(|(_, tool)| tool.workers || !is_worker);
+        let of_plugin = |(plugin, tool): (&Plugin, &PluginTool)| OfPlugin {
+            name: plugin.tool_name(tool),
+            about: tool.about.clone(),
+            input: tool.schema(),
+        };
+        let work = role != WorkerRole::Orchestrator;
+        Ok(Offered { verbs, work, plugins: of_plugins.map(of_plugin).collect() })
+    }
+}
