@@ -271,7 +271,7 @@ type Work<'a> =
     Box<dyn FnOnce(Call) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> + Send + 'a>;
 
 /// Handler of a path whose messages have their own format.
-pub type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// A complete response in memory.
 pub type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;

@@ -296,7 +296,7 @@ impl Call {
     }
 
     /// Attaches the permits of a worker's request, held until the verb has finished.
-    pub(super) fn counted(self, turn: Turn) -> Self {
+    pub fn counted(self, turn: Turn) -> Self {
         Call { turn: Some(turn), ..self }
     }
 

@@ -51,7 +51,7 @@ pub enum Peer {
 
 /// Plugin that makes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CallingPlugin {
+pub struct CallingPlugin {
     pub name: PluginName,
     pub concern: Concern,
 }

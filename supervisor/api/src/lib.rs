@@ -2,14 +2,12 @@
 //!
 //! The same router serves the daemon's sockets and, without a daemon, the command line in its own process.
 
-pub mod command;
 mod ask;
 mod call;
+pub mod command;
 mod confined;
 mod doors;
 mod flag;
-#[cfg(test)]
-mod hang_up_tests;
 mod identity;
 mod in_process;
 mod members;

@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use schemars::Schema;
 use tokio_util::sync::CancellationToken;
 
 use super::call::Entry;
-use super::doors::{Bound, Busy, Doorway, Front, Gate, Intake, Outgoing, Pass, REST, Seat};
+use super::doors::{Bound, Busy, Doorway, Front, Gate, Intake, Outgoing, Pass, Seat};
 use super::identity::{OperatorKey, Peer, identify};
 use super::streams::Streams;
 use base::exit::Code;
-use base::failure::{Failure, Problem};
+use base::failure::Failure;
 use service::Service;
 
 /// State shared by all handlers.
@@ -160,18 +159,5 @@ fn crowded(pass: Option<&Pass>, bound: Bound) -> Failure {
     match pass {
         Some(pass) => pass.crowded(bound),
         None => Failure::new(Code::Throttled, bound.to_string()),
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&Problem::from(&self)).unwrap_or_default();
-        let mut response =
-            (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
-        if self.code == Code::Throttled {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(REST.as_secs()));
-        }
-        response
     }
 }

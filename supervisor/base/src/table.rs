@@ -3,8 +3,9 @@
 
 /// Passes the table to a macro. A verb is an API request and a command; the function after its arrow, if any,
 /// replaces the default of sending the request and printing the reply. An entry under `commands` is a command only;
-/// an entry under `api` is an API request only. Names are types of [`verbs`]; function paths are resolved
+/// an entry under `api` is an API request only. Names are types of the crate `verbs`; function paths are resolved
 /// where the table is used.
+#[macro_export]
 macro_rules! table {
     ($use:ident) => {
         $use! {
@@ -188,5 +189,3 @@ macro_rules! table {
         }
     };
 }
-
-pub use table;

@@ -62,7 +62,7 @@ pub fn hostname() -> String {
 
 /// Features of the host for workers, as a daemon started now would find them.
 #[derive(Debug)]
-pub(crate) struct HostLook {
+pub struct HostLook {
     /// Layers that can be enforced.
     pub support: policies::Support,
     /// Support for run cgroups, or the reason for its lack.

@@ -15,7 +15,7 @@ pub const KEPT: Duration = Duration::from_secs(15);
 
 /// Terminal owners of one board's runs. A new daemon has none; a typing client takes ownership again.
 #[derive(Debug, Default)]
-pub(crate) struct Keyboards(Mutex<BTreeMap<RunId, Held>>);
+pub struct Keyboards(Mutex<BTreeMap<RunId, Held>>);
 
 /// Ownership of a terminal.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Keyboards {
     }
 
     /// Ends all ownership and returns it.
-    pub fn drain(&self) -> BTreeMap<RunId, Held> {
+    pub(crate) fn drain(&self) -> BTreeMap<RunId, Held> {
         std::mem::take(&mut *self.locked())
     }
 
@@ -91,7 +91,7 @@ impl Keyboards {
 
 /// Terminal ownership for one request. Dropping it ends the ownership, whatever becomes of the request.
 #[derive(Debug)]
-pub(crate) struct HeldOnce {
+pub struct HeldOnce {
     board: Arc<BoardHandle>,
     run: RunId,
     holder: String,

@@ -15,7 +15,7 @@ use base::paths::Root;
 /// owns it: for as long as the claim lasts, and for older claims from the daemon's start. Without a daemon no other
 /// run starts in the directory either.
 #[derive(Debug, Default)]
-pub(crate) struct ExternalLeases {
+pub struct ExternalLeases {
     /// None before the first `follow`. A run without a lease works in no directory of its task, or in a directory
     /// that could not be leased.
     owned: Mutex<Option<BTreeMap<RunId, Option<Lease>>>>,

@@ -14,7 +14,7 @@ use base::failure::Failure;
 /// A board that is out of service while this value lives. Its drop restores service, after success, an error, a panic
 /// or an abandoned request alike.
 #[derive(Debug)]
-pub(crate) struct OutOfService {
+pub struct OutOfService {
     service: Arc<Service>,
     name: BoardName,
     /// Reason why the board was not served before.

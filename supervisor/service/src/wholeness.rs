@@ -18,7 +18,7 @@ const QUICK: u64 = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// The first faults, if the check runs before the board is used.
-pub fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
+pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
     let left = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let beside = match left {
@@ -43,7 +43,7 @@ pub fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Resul
 }
 
 /// Marks a board as closed.
-pub fn leave(name: &BoardName, path: &Path) {
+pub(crate) fn leave(name: &BoardName, path: &Path) {
     let marked = boot_id().and_then(|boot_id| kernel::leave(path, &boot_id).map_err(Failure::from));
     if let Err(error) = marked {
         tracing::warn!(board = %name, %error, "board_not_marked_as_closed");

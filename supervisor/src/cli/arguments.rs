@@ -13,7 +13,7 @@ use super::{
 use crate::demo;
 use base::failure::Failure;
 use base::paths::RootChoice;
-use base::table::table;
+use base::table;
 use base::terminal::Colour;
 use crate::top;
 use verbs;

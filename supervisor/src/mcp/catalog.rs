@@ -12,7 +12,7 @@ use super::outcome;
 use api::Effect;
 use api::command::Command;
 use base::failure::Failure;
-use base::table::table;
+use base::table;
 use verbs::{self, CallPluginTool, OfPlugin};
 
 /// Prefix of a tool's name, as in Hermes Kanban.

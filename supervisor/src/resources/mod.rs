@@ -6,6 +6,8 @@ mod catalog;
 mod config;
 mod feed;
 mod files;
+#[cfg(test)]
+mod hang_up_tests;
 mod live;
 mod openapi;
 mod paths;

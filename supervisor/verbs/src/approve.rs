@@ -41,10 +41,10 @@ pub struct Approve {
     pub ids: Vec<TaskId>,
     /// Approve in place of the named approver; the event log records it
     #[arg(long = "override", conflicts_with = "expected_run")]
-    pub(crate) override_approver: bool,
+    pub override_approver: bool,
     /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
-    pub(crate) expected_run: Option<RunId>,
+    pub expected_run: Option<RunId>,
 }
 
 impl Verb for Approve {

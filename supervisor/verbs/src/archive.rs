@@ -56,7 +56,7 @@ pub struct Archive {
     pub rm: Option<Vec<TaskId>>,
     /// With --rm: discard changes and commits that exist only in a task's worktree
     #[arg(long, requires = "rm")]
-    pub(crate) discard_work: bool,
+    pub discard_work: bool,
     #[command(flatten)]
     #[serde(skip)]
     pub matching: Matching,

@@ -37,7 +37,7 @@ pub struct Assignees {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AssigneeLine {
+pub struct AssigneeLine {
     pub name: String,
     /// True if a lane or profile of this name exists here.
     pub on_disk: bool,

@@ -40,7 +40,7 @@ pub struct Backup {
 
 /// The backup that is there now.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct BackedUp {
+pub struct BackedUp {
     pub board: kernel::BoardName,
     pub file: PathBuf,
     pub bytes: u64,

@@ -51,7 +51,7 @@ impl One {
 }
 
 /// The status that a task has now, with what its reader should know; or why nothing was done.
-pub type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
+pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Bulk {
@@ -158,7 +158,7 @@ macro_rules! shown {
 pub(super) use shown;
 
 /// Result for a task whose worker, where it has one, ends first.
-pub fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
+pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
     (settled.task.status, pending(settled.effect))
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Stat
 }
 
 /// Note about a change that waits for a worker's end.
-pub fn pending(effect: kernel::Effect) -> Option<String> {
+pub(crate) fn pending(effect: kernel::Effect) -> Option<String> {
     match effect {
         kernel::Effect::Now => None,
         kernel::Effect::WhenRunEnds => Some("recorded; takes effect when its worker has ended".to_owned()),

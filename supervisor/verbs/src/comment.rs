@@ -44,7 +44,7 @@ pub struct Comment {
 
 /// The reply: the comment, and the profiles that it mentions.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Commented {
+pub struct Commented {
     #[serde(flatten)]
     pub comment: kernel::Comment,
     /// Outcome of each `@name` of a profile.

@@ -26,7 +26,7 @@ pub struct Context {
 
 /// The text, and what did not fit.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Contextual {
+pub struct Contextual {
     pub task_id: TaskId,
     pub text: String,
     pub omitted: Vec<String>,

@@ -155,7 +155,7 @@ pub struct Create {
     pub workflow_template_id: Option<String>,
     /// The step of the workflow
     #[arg(long, value_name = "KEY")]
-    pub(crate) step_key: Option<String>,
+    pub step_key: Option<String>,
     /// `blocked`: the task waits until a person unblocks it
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub initial_status: Option<String>,

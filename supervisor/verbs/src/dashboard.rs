@@ -186,7 +186,7 @@ pub struct RevokeDashboard {
 
 /// Ended sessions.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Revoked {
+pub struct Revoked {
     pub sessions: Vec<String>,
 }
 

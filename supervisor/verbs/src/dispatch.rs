@@ -64,7 +64,7 @@ pub struct Spawned {
 
 /// A task that waits for its profile.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Capped {
+pub struct Capped {
     pub task_id: TaskId,
     pub assignee: String,
     /// Number of the profile's tasks that run.

@@ -62,7 +62,7 @@ pub struct DispatchFleet {
     /// The tenant of each task is the name of its directory; this is the default
     #[arg(long)]
     #[serde(skip)]
-    pub(crate) tenant_from_directory: bool,
+    pub tenant_from_directory: bool,
     /// The tenant of all tasks
     #[arg(long, value_name = "NAME", conflicts_with = "tenant_from_directory")]
     #[serde(default)]

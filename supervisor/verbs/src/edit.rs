@@ -105,11 +105,11 @@ pub struct Edit {
     /// A pool in which its runs no longer take a place (repeatable)
     #[arg(long = "remove-pool", value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) removed_pools: Vec<Pool>,
+    pub removed_pools: Vec<Pool>,
     /// Remove all pools that it names
     #[arg(long, conflicts_with = "removed_pools")]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) clear_pools: bool,
+    pub clear_pools: bool,
 }
 
 /// The task as it is now, and what the editor should know.

@@ -2,7 +2,7 @@
 
 use super::*;
 use api::Verb;
-use base::table::table;
+use base::table;
 
 /// Reads a body as a request, and what that says of itself.
 type Read = fn(&[u8]) -> String;

@@ -50,7 +50,7 @@ pub struct Hold {
 /// Filter of the tasks to hold or to release; `--tenant` is a target of the hold itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
-pub(crate) struct HoldMatching {
+pub struct HoldMatching {
     #[command(flatten)]
     common: Common,
     /// List the selected tasks, and change nothing

@@ -20,7 +20,7 @@ pub struct Init {}
 
 /// The board that is there now.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Initialised {
+pub struct Initialised {
     pub board: kernel::BoardName,
     pub board_id: kernel::BoardId,
     pub path: std::path::PathBuf,

@@ -55,12 +55,12 @@ on_tasks!(Kill, Running);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
-pub(crate) struct SignalName(Signal);
+pub struct SignalName(Signal);
 
 /// A word that is no signal.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a signal: write a name such as TERM or SIGUSR1, or a number from 1 to 31")]
-pub(crate) struct SignalNameError(String);
+pub struct SignalNameError(String);
 
 impl FromStr for SignalName {
     type Err = SignalNameError;
@@ -105,7 +105,7 @@ pub struct Sent {
 
 /// Result for a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct KilledOne {
+pub struct KilledOne {
     #[serde(flatten)]
     pub one: One,
     /// The signal that its worker was sent, where that is all that was done.

@@ -29,7 +29,7 @@ pub struct ListLanes {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NamedLane {
+pub struct NamedLane {
     pub name: String,
     /// Contents of its file; none where the file cannot be used.
     pub lane: Option<Description>,

@@ -43,6 +43,8 @@ mod fleet_root;
 mod fork;
 #[cfg(test)]
 mod fuzz_tests;
+#[cfg(test)]
+mod short_id_tests;
 mod gc;
 mod heartbeat;
 mod hold;
@@ -213,7 +215,7 @@ pub use schedules::{
 pub use type_keys::{Size as TerminalSize, Type, Typed};
 
 use api::{Entry, Routes, mount_verb};
-use base::table::table;
+use base::table;
 
 macro_rules! of_the_api {
     (

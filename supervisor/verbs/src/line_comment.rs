@@ -16,7 +16,7 @@ const TEXT: usize = 8 << 10;
 /// A comment on a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LineComment {
+pub struct LineComment {
     /// The file, from the top of the tree on.
     pub path: String,
     /// The line, from 1 on: as the file is now, or as it was for a line that was removed.

@@ -73,7 +73,7 @@ pub struct List {
     pub workflow_template_id: Option<String>,
     /// Only tasks at this step of a workflow
     #[arg(long, value_name = "KEY")]
-    pub(crate) step_key: Option<String>,
+    pub step_key: Option<String>,
     /// Archived tasks too
     #[arg(long, short = 'a', alias = "all")]
     pub archived: bool,

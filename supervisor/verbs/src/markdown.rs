@@ -32,7 +32,7 @@ pub struct Markdown {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Rendered {
+pub struct Rendered {
     pub html: String,
 }
 

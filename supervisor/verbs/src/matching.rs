@@ -11,7 +11,7 @@ use base::time::since::Since;
 /// Filter of tasks, without their tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
-pub struct Common {
+pub(crate) struct Common {
     /// All tasks in these statuses, separated by commas
     #[arg(
         long,

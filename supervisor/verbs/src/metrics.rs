@@ -47,7 +47,7 @@ pub(crate) struct Family {
 /// Meaning of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A number that goes up and down.
     Gauge,
     /// A number that only grows while a process lives.
@@ -56,7 +56,7 @@ pub enum Kind {
 
 /// A value.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub(crate) struct Sample {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) labels: BTreeMap<String, String>,
     pub value: i64,

@@ -185,7 +185,7 @@ pub struct CancelMission {
 
 /// Result of a change of a mission.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Steered {
+pub struct Steered {
     /// The task that was named.
     pub mission: TaskId,
     /// The tasks that are over, or whose runs are being ended.

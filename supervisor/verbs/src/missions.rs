@@ -35,7 +35,7 @@ pub struct ShowMission {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Missions {
+pub struct Missions {
     missions: Vec<Mission>,
     /// True if there are more, which are older.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -62,7 +62,7 @@ pub struct Name {
 
 /// The reply: at most 100 names.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NamesFound {
+pub struct NamesFound {
     pub names: Vec<Name>,
 }
 

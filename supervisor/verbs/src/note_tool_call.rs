@@ -21,7 +21,7 @@ pub struct NoteToolCall {
 
 /// The confirmation that it is in the log.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ToolCallNoted {
+pub struct ToolCallNoted {
     pub task_id: TaskId,
 }
 

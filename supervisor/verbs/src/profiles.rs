@@ -26,7 +26,7 @@ pub struct ListProfiles {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NamedProfile {
+pub struct NamedProfile {
     pub name: String,
     /// Contents of its file; none where the file cannot be used.
     pub profile: Option<ProfileText>,

@@ -52,7 +52,7 @@ pub struct Promote {
 /// Tasks to promote by what they have in common; `--dry-run` is the verb's own.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
-pub(crate) struct PromoteMatching {
+pub struct PromoteMatching {
     #[command(flatten)]
     common: Common,
     /// All tasks of this tenant
@@ -82,7 +82,7 @@ impl OnTasks for Promote {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Promotion {
+pub struct Promotion {
     task_id: TaskId,
     /// True if it was promoted, or would be.
     promoted: bool,

@@ -127,7 +127,7 @@ pub struct Asked {
 
 /// The reply.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Proposals {
+pub struct Proposals {
     /// The proposing profile.
     pub assignee: Profile,
     pub results: Vec<Asked>,

@@ -34,7 +34,7 @@ pub struct Reassign {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Reassigned {
+pub struct Reassigned {
     pub task_id: TaskId,
     pub assignee: Option<kernel::Profile>,
     pub status: kernel::Status,

@@ -52,7 +52,7 @@ pub struct Release {
     /// Close the breaker of the host for this tenant
     #[arg(long, value_name = "TENANT", conflicts_with = "host")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) host_of: Option<Tenant>,
+    pub host_of: Option<Tenant>,
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,

@@ -39,7 +39,7 @@ pub struct RequestChanges {
     pub comments: Vec<LineComment>,
     /// Fail if this is not the task's open run
     #[arg(long, value_name = "RUN")]
-    pub(crate) expected_run: Option<RunId>,
+    pub expected_run: Option<RunId>,
 }
 
 impl Verb for RequestChanges {

@@ -30,10 +30,10 @@ pub struct Runs {
     pub task_id: Option<TaskId>,
     /// Only runs whose status or outcome is --state-name
     #[arg(long, value_name = "WHICH", value_enum, requires = "state_name")]
-    pub(crate) state_type: Option<StateType>,
+    pub state_type: Option<StateType>,
     /// The status or outcome
     #[arg(long, value_name = "WORD", requires = "state_type")]
-    pub(crate) state_name: Option<String>,
+    pub state_name: Option<String>,
     /// At most this many [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
@@ -54,7 +54,7 @@ pages!(Runs, Run);
 /// Kind of a run's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StateType {
+pub enum StateType {
     Status,
     Outcome,
 }

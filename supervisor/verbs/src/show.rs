@@ -38,10 +38,10 @@ pub struct Show {
     pub task_id: Option<TaskId>,
     /// Only runs whose status or outcome is --state-name
     #[arg(long, value_name = "WHICH", value_enum, requires = "state_name")]
-    pub(crate) state_type: Option<StateType>,
+    pub state_type: Option<StateType>,
     /// The status or outcome
     #[arg(long, value_name = "WORD", requires = "state_type")]
-    pub(crate) state_name: Option<String>,
+    pub state_name: Option<String>,
     /// Show the comments before this one
     #[arg(long, value_name = "COMMENT")]
     pub before_comment: Option<CommentId>,

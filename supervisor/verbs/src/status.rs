@@ -92,7 +92,7 @@ pub struct Status {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct DaemonLine {
+pub struct DaemonLine {
     pub pid: u32,
     pub version: String,
     /// Uptime, in seconds.
@@ -142,7 +142,7 @@ pub struct WorkerLine {
 
 /// A task that waits, and what for.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WaitingTask {
+pub struct WaitingTask {
     pub board: kernel::BoardName,
     pub task: kernel::TaskId,
     #[serde(default)]
@@ -152,7 +152,7 @@ pub(crate) struct WaitingTask {
 
 /// Next tick of a schedule.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NextTick {
+pub struct NextTick {
     pub schedule: kernel::ScheduleName,
     pub at: Timestamp,
 }
@@ -169,7 +169,7 @@ pub struct StuckSchedule {
 
 /// A schedule whose latest tick failed.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct FailedSchedule {
+pub struct FailedSchedule {
     pub schedule: kernel::ScheduleName,
     /// Due time of the tick.
     pub tick: Timestamp,

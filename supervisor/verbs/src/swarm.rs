@@ -65,7 +65,7 @@ pub struct Swarm {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
-pub(crate) struct WorkerSpec {
+pub struct WorkerSpec {
     profile: Profile,
     title: Option<String>,
     skills: Vec<String>,
@@ -113,7 +113,7 @@ impl From<WorkerSpec> for String {
 
 /// The reply: the swarm, and what keeps its tasks from running.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Swarming {
+pub struct Swarming {
     #[serde(flatten)]
     swarm: kernel::Swarm,
     /// Obstacles that currently keep tasks of it from running.

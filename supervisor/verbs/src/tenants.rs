@@ -209,7 +209,7 @@ pub struct TenantUsage {
 
 /// Its tasks and usage.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct UsageOfTenant {
+pub struct UsageOfTenant {
     pub tenant: Tenant,
     #[serde(flatten)]
     pub used: TenantUse,

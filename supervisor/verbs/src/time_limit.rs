@@ -11,7 +11,7 @@ use base::time::timestamp;
 
 /// The time limit of a run that goes on, or of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TimeLimitLine {
+pub struct TimeLimitLine {
     pub seconds: u64,
     /// Source of the limit; none for a run that an earlier release has started.
     pub from: Option<LimitSource>,

@@ -10,7 +10,7 @@ use setup::config::api::ApiConfig;
 
 /// Pause of a run that exceeded its request rate, during which neither its connections nor its socket are read. The
 /// refusal has the same time in `Retry-After`.
-pub const REST: Duration = Duration::from_secs(1);
+pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(super) type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 

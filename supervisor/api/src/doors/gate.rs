@@ -19,7 +19,7 @@ const NOTED: Duration = Duration::from_mins(1);
 
 /// Admission control for the workers of one daemon.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     service: Arc<Service>,
     accounts: Mutex<Accounts>,
 }
@@ -144,7 +144,7 @@ impl Turn {
 
 /// Bytes reserved for a caller, until dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved(Arc<Ticket>, usize);
+pub struct Reserved(Arc<Ticket>, usize);
 
 /// An upload in progress, until dropped.
 #[derive(Debug)]

@@ -36,7 +36,6 @@ mod slow;
 mod stream;
 mod whose;
 
-pub(super) use accounts::REST;
 pub use bell::Bell;
 pub(super) use bounds::Bound;
 pub use browsers::attend_browsers;

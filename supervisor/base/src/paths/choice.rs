@@ -24,7 +24,7 @@ pub struct RootChoice {
 /// Error: two options of one command line name two roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the argument '--root <DIR>' cannot be used with '{0}'")]
-pub(crate) struct TwoRoots(&'static str);
+pub struct TwoRoots(&'static str);
 
 impl RootChoice {
     /// Drops the root of the environment if an option names another root.

@@ -27,7 +27,7 @@ impl WrittenDuration {
 
 /// Reasons why a text is not a duration.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DurationError {
+pub enum DurationError {
     #[error(
         "`{0}` is not a duration: write seconds or numbers with units, such as 90, 30s, 5m, 2h, 1h 30m or 1d"
     )]

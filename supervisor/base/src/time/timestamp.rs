@@ -72,7 +72,7 @@ impl When {
 
 /// Reasons why a text is not a point in time.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WhenError {
+pub enum WhenError {
     #[error(
         "`{0}` is not a time: write 2h, 2026-11-23, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, or epoch \
          seconds"

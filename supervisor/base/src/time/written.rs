@@ -7,7 +7,7 @@ use serde::de::{Error, Visitor};
 
 /// A number of seconds, or the text that a person would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub(crate) enum Written {
     /// Whole seconds.
     Seconds(u64),
     /// Text, not yet parsed.
@@ -16,7 +16,7 @@ pub enum Written {
 
 impl Written {
     /// Deserialises either form; `expected` describes the value in the error.
-    pub fn take<'de, D: Deserializer<'de>>(
+    pub(crate) fn take<'de, D: Deserializer<'de>>(
         deserializer: D,
         expected: &'static str,
     ) -> Result<Self, D::Error> {

@@ -13,7 +13,7 @@ use base::failure::Failure;
 
 /// Pending work of a board, beside its live runs.
 #[derive(Debug)]
-pub(crate) struct BoardWork {
+pub struct BoardWork {
     /// Tasks that may start, in order of start, each with its resource claim.
     pub admitted: Vec<(Candidate, Claim)>,
     /// True if more tasks could start without the live runs and the failures.
@@ -38,7 +38,7 @@ pub(crate) struct BoardWork {
 
 /// An action for the loop to carry out.
 #[derive(Debug)]
-pub enum Action {
+pub(crate) enum Action {
     /// Read the pending work of a board, and send it as an event. The time is the start of the search for tasks whose
     /// assignee is no lane.
     Read(BoardName, Box<Room>, Timestamp),

@@ -54,7 +54,7 @@ pub struct Claim {
 
 /// Limited resources that a claim counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub enum Weight {
     /// A slot, its directory and its pools.
     Slot,
     /// Its directory and its pools only, because it is not known whether any of its processes still runs.
@@ -160,7 +160,7 @@ impl Refusal {
 
 /// Resources in use.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// True if tasks with a tenant share the slots with tasks without one, now or later.
     is_shared: bool,
     keys: BTreeSet<TaskKey>,

@@ -77,7 +77,7 @@ pub struct Broken {
 
 /// Failures that stop all or some starts.
 #[derive(Clone, Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     /// Source of random numbers from 0 to 1.
     chance: fn() -> f64,
     /// Wait of all starts.

@@ -26,7 +26,7 @@ use setup::roster::Roster;
 use service::Service;
 
 /// Decides and acts until nothing is left to do, or the daemon is to stop.
-pub async fn own(
+pub(crate) async fn own(
     (context, link): (&Arc<Context>, &OwnerLink),
     dispatcher: &mut Dispatcher,
     mut roster: Arc<Roster>,
@@ -156,7 +156,7 @@ fn reload(context: &Context) -> Arc<Roster> {
 }
 
 /// Logs unusable parts of the configuration, and the policies that this host cannot enforce.
-pub fn report(service: &Service) {
+pub(crate) fn report(service: &Service) {
     for loose in service.roster().loose_names(&service.config()) {
         tracing::warn!(problem = %loose, "unknown_name");
     }

@@ -48,7 +48,7 @@ pub(crate) struct Inbox {
 }
 
 /// Makes the channels to a loop that also receives these runs' reports. `tracer` records the runs' traces.
-pub fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLink, Inbox) {
+pub(crate) fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLink, Inbox) {
     let (sender, events) = mpsc::channel(BOUND);
     let changed = Arc::new(Changed::default());
     (

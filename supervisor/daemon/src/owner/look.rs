@@ -29,7 +29,7 @@ const COMMIT: Duration = Duration::from_secs(2);
 
 /// Result of a look at a board.
 #[derive(Debug, Default)]
-pub(crate) struct Looked {
+pub struct Looked {
     /// Tasks that may start, in order of start.
     pub admitted: Vec<(Candidate, Claim)>,
     /// True if more tasks could start without the live runs and the failures.
@@ -97,7 +97,7 @@ pub fn look(
 
 /// Reads the pending work of a board beside its live runs. Blocks. The search for tasks whose assignee is no lane
 /// starts at `noted`.
-pub fn work(
+pub(crate) fn work(
     view: &View<'_>,
     board: &BoardName,
     room: &mut Room,

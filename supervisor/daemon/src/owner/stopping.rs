@@ -172,7 +172,7 @@ impl StopPlan {
 }
 
 /// Returns the urgency of a reason. A later stop may be sharper than the last, never softer.
-pub fn urgency(reason: StopReason) -> u8 {
+pub(crate) fn urgency(reason: StopReason) -> u8 {
     match reason {
         StopReason::Verdict => 0,
         StopReason::Reclaimed | StopReason::Cancelled | StopReason::Preempted | StopReason::Stalled => 1,

@@ -17,7 +17,7 @@ use host::job;
 
 /// Result for the declared files of a run.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub(crate) struct Taken {
     /// Files that were taken, and files that were lost.
     pub handed: Handed,
     /// Keeps the bytes from being swept until the board refers to them.

@@ -7,7 +7,7 @@ use setup::roster::Share;
 
 /// A task to be started.
 #[derive(Debug)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     pub candidate: Candidate,
     /// Limited resources that it takes.
     pub share: Share,
@@ -17,7 +17,7 @@ pub struct Attempt {
 
 /// Basis for judging a failed start.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub(crate) struct Terms {
     /// Environments that the run shares with others; none if its profile is not known.
     pub needs: Option<Needs>,
     /// Target of the charge when one of those environments fails.
@@ -26,7 +26,7 @@ pub struct Terms {
 
 /// Target of the charge when a start fails in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Charge {
+pub enum Charge {
     /// The environment, as long as it works for no other task.
     Environment,
     /// The task, because the environment works for others.

@@ -13,7 +13,7 @@ use base::paths::Root;
 
 /// Returns the places that stay closed to a run: the supervisor's and other users' on this host, without the run's own,
 /// and the directories of other tasks, `tasks`.
-pub fn of_run(
+pub(crate) fn of_run(
     root: &Root,
     config: &WorkerConfig,
     spec: &WorkspaceSpec,
@@ -26,7 +26,7 @@ pub fn of_run(
 }
 
 /// Returns the directory that a workspace names, if any.
-pub fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
+pub(crate) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
     match spec {
         WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),
         WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None } => None,
@@ -34,7 +34,7 @@ pub fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
 }
 
 /// Refuses a workspace that is a place of a supervisor, lies in one or holds one.
-pub fn check(
+pub(crate) fn check(
     root: &Root,
     config: &WorkerConfig,
     spec: &WorkspaceSpec,

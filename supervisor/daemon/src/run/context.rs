@@ -18,14 +18,14 @@ use service::Service;
 use net::telemetry::Tracer;
 
 /// Pause between two tries to record a fact on a board that cannot be written.
-pub const RETRY: Duration = Duration::from_millis(500);
+pub(crate) const RETRY: Duration = Duration::from_millis(500);
 
 /// Commands of schedules in progress, by board, schedule and tick.
-pub type UnderWay = Mutex<BTreeSet<(BoardName, ScheduleName, Timestamp)>>;
+pub(crate) type UnderWay = Mutex<BTreeSet<(BoardName, ScheduleName, Timestamp)>>;
 
 /// State shared by all runs.
 #[derive(Debug)]
-pub struct Context {
+pub(crate) struct Context {
     pub service: Arc<Service>,
     pub host: Host,
     pub reports: Reports,

@@ -116,7 +116,7 @@ impl Environment {
 
 /// Environments of one run, to find the cause of its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub struct Needs {
     program: Environment,
     secrets: Environment,
     policy: Environment,

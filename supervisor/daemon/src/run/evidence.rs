@@ -16,7 +16,7 @@ use host::job;
 
 /// Git state at the start of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
+pub(crate) struct Begun {
     tree: PathBuf,
     /// Repository, if it lies outside of the tree.
     repository: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub(super) fn begin(
 }
 
 /// Gathers the changes in the tree since the start. Blocks.
-pub fn gather(begun: &Begun, identity: Option<Identity>) -> Value {
+pub(crate) fn gather(begun: &Begun, identity: Option<Identity>) -> Value {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return json!({ "error": "no user is known who could read the tree" });
     }

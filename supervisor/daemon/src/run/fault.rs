@@ -13,7 +13,7 @@ use host::job::{Cause, JobFailure};
 
 /// Cause of a failed start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     Task,
     /// The definition of the task, so that another try cannot succeed.
     Definition,

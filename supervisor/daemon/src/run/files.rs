@@ -27,7 +27,7 @@ pub fn place_of(dir: &Path, file: &Attachment) -> PathBuf {
 }
 
 /// Makes the directory, and copies the files that are missing in it. Blocks.
-pub fn place(
+pub(crate) fn place(
     dir: &Path,
     identity: Option<Identity>,
     files: &[Attachment],

@@ -31,7 +31,7 @@ use setup::lanes::{Branch, EndingRules, Facts, Places, Start, Terms, search_path
 
 /// A run that is ready to start.
 #[derive(Debug)]
-pub struct Launch {
+pub(crate) struct Launch {
     pub dir: RunDir,
     pub prepared: Prepared,
     pub identity: Option<Identity>,
@@ -55,7 +55,7 @@ fn make_dirs(dirs: &[Option<&Path>]) -> Result<(), LaunchError> {
 /// Prepares all that a run needs. Blocks: it makes directories, and git may take long.
 ///
 /// `own_gid` allocates a group for the task alone.
-pub fn prepare(
+pub(crate) fn prepare(
     host: &Host,
     order: &Order,
     own_gid: &dyn Fn() -> Result<u32, Failure>,
@@ -329,7 +329,7 @@ fn environment(
 }
 
 /// Starts the shim of a prepared run. The shim outlives this process.
-pub fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
+pub(crate) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
     let dir = &launch.dir;
     if let Some(spare) = launch.spare.take() {
         match spare.begin(dir.path()) {

@@ -115,7 +115,7 @@ impl LiveRun {
 
 /// Handle of a run's shim: its directory, and a pidfd that signals exactly that process.
 #[derive(Clone, Debug)]
-pub(crate) struct ShimHandle {
+pub struct ShimHandle {
     pub dir: RunDir,
     pub process: Arc<Watched>,
     pub deadline_us: Option<u64>,

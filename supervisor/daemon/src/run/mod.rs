@@ -30,7 +30,7 @@ mod overdue;
 pub(super) mod place;
 pub(super) mod pokes;
 mod private;
-pub mod provision;
+pub(crate) mod provision;
 mod records;
 pub(super) mod recover;
 pub(super) mod release;

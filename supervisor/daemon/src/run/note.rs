@@ -17,7 +17,7 @@ use setup::roster::Share;
 
 /// State of a run that the daemon keeps in the run directory until the run's end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Note {
+pub(crate) struct Note {
     /// Rules by which its lane reads its ending.
     #[serde(flatten)]
     pub rules: EndingRules,

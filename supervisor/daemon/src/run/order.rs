@@ -25,7 +25,7 @@ use setup::roster::{Home, RunLimits, Share};
 
 /// The host and the daemon, as far as a start needs them.
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     pub root: Root,
     pub support: policies::Support,
     pub cgroups: Result<Cgroups, String>,
@@ -90,7 +90,7 @@ impl Host {
 }
 
 /// All that is known of a run once the board has it.
-pub struct Order {
+pub(crate) struct Order {
     pub board: kernel::BoardName,
     pub board_id: kernel::BoardId,
     pub task: Task,

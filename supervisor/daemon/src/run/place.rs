@@ -32,7 +32,7 @@ pub(crate) struct OwnNumbers<'a> {
 /// Under root, it is the owner of the directory or repository for `dir` and `worktree`, with the primary group of the
 /// owner's account, else the task's own uid from the configured range. A task gets an owner's uid only if root or that
 /// user made the task.
-pub fn identity(
+pub(crate) fn identity(
     spec: &WorkspaceSpec,
     task: &Task,
     own: &OwnNumbers<'_>,
@@ -176,7 +176,7 @@ fn require_own(workspaces: &Path) -> Result<(), Failure> {
 }
 
 /// Prepares the workspace of a task, unless cancelled.
-pub fn workspace(
+pub(crate) fn workspace(
     spec: &WorkspaceSpec,
     task: &Task,
     (board, workspaces): (&BoardName, &Path),
@@ -262,7 +262,7 @@ pub(super) fn author(profile: Option<&Profile>) -> Author {
 }
 
 /// Returns the worktree of a task, if it works in one.
-pub fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option<Worktree> {
+pub(crate) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option<Worktree> {
     match spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
             Some(Worktree::new(repository, Name::new(task.as_str()).ok()?))

@@ -11,7 +11,7 @@ use base::paths::make_dir;
 
 /// Private places of one run: home and temporary files belong to its worker alone.
 #[derive(Debug)]
-pub struct Private {
+pub(crate) struct Private {
     pub home: PathBuf,
     pub tmp: PathBuf,
     pub prompt: PathBuf,

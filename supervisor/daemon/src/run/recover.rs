@@ -37,7 +37,7 @@ pub(crate) struct Recovered {
 
 /// Classifies every open run of a board, and returns them. Starts a task for each that follows it to its end; waits for
 /// nothing.
-pub fn recover(
+pub(crate) fn recover(
     context: &Arc<Context>,
     board: &Arc<BoardHandle>,
 ) -> Result<Vec<Recovered>, Failure> {

@@ -10,7 +10,7 @@ use host::watch::Watched;
 use service::BoardHandle;
 
 /// A shortage of the host that delays the end of a run without processes.
-pub struct Trouble<'a> {
+pub(crate) struct Trouble<'a> {
     context: &'a Context,
     board: &'a BoardHandle,
     key: &'a TaskKey,
@@ -21,7 +21,7 @@ pub struct Trouble<'a> {
 
 /// Next step after a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     Again,
     /// End the run without the unavailable records: a person has reclaimed the task, for this reason.
     DoWithout(StopReason),
@@ -68,7 +68,7 @@ impl<'a> Trouble<'a> {
 ///
 /// # Errors
 /// The board cannot be read.
-pub fn decided(
+pub(crate) fn decided(
     view: &View<'_>,
     run: &Run,
     since: EventId,

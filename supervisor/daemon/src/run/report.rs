@@ -56,7 +56,7 @@ pub struct Ended {
 
 /// Sending end of the queue.
 #[derive(Clone, Debug)]
-pub struct Reports(mpsc::Sender<(TaskKey, Report)>);
+pub(crate) struct Reports(mpsc::Sender<(TaskKey, Report)>);
 
 /// Receiving end of the queue.
 pub(crate) type ReportsInbox = mpsc::Receiver<(TaskKey, Report)>;

@@ -141,7 +141,7 @@ pub(crate) async fn run_task(
 }
 
 /// Follows a run of an earlier daemon to its end. `ending` asks its shim to end it.
-pub async fn adopt(
+pub(crate) async fn adopt(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
     (key, run): (TaskKey, Run),

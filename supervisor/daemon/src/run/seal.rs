@@ -32,7 +32,7 @@ impl SealedTree {
 ///
 /// # Errors
 /// The host lacks a resource; the caller tries again.
-pub fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<SealedTree, String> {
+pub(crate) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<SealedTree, String> {
     let (branch, tree) = (worktree.branch(), worktree.path());
     let write = vec![worktree.repository.clone()];
     let lost = |path: String, reason: String| LostArtifact { path, reason };

@@ -19,7 +19,7 @@ use base::paths::{Root, make_dir};
 
 /// Session that a run may continue.
 #[derive(Debug)]
-pub struct Resume {
+pub(crate) struct Resume {
     /// Name of the session, as reported by the agent.
     pub(super) session: String,
     /// Use of the session.
@@ -28,7 +28,7 @@ pub struct Resume {
 
 /// Use of a session by a run.
 #[derive(Debug)]
-pub enum Next {
+pub(crate) enum Next {
     /// Continue it, with this text about the changes since.
     Resume(String),
     /// Start a new session as a copy of it.
@@ -37,7 +37,7 @@ pub enum Next {
 
 /// Session directory of a run.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub(super) dir: PathBuf,
     /// State of the directory before the run.
     pub(super) standing: Standing,

@@ -34,7 +34,7 @@ pub(crate) enum Proof {
 
 /// Knowledge of the daemon about a run beside its directory, which may have been removed.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub(crate) struct Known {
     /// Path where its directory is, or should be.
     pub path: PathBuf,
     /// Identity of the root, as in the environment of its workers.
@@ -64,7 +64,7 @@ pub(crate) enum Shim {
 }
 
 /// Access to the traces of a run on its host.
-pub trait Traces {
+pub(crate) trait Traces {
     /// Reads the run directory. If its lock was free, no shim can take it from then on.
     fn directory(&mut self) -> Result<Directory, String>;
     /// Makes sure that a shim which comes up late runs nothing.
@@ -79,7 +79,7 @@ pub trait Traces {
 
 /// Content of a run directory.
 #[derive(Debug)]
-pub enum Directory {
+pub(crate) enum Directory {
     /// Missing.
     Absent,
     /// Copied from another root.
@@ -112,7 +112,7 @@ pub(crate) struct Marked {
 }
 
 /// Judges the traces of a run. Only this function decides that a run is over.
-pub fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
+pub(crate) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
     Ok(match traces.directory()? {
         Directory::Absent => return without_directory(known, traces),
         Directory::Copied => of_a_copy(known),

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A stage. Later steps belong to the shim and the worker (`shim::rundir::Step`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// Preparation, at an unknown stage.
     Prepare,
     /// Parse the workspace that the task names.

@@ -9,7 +9,7 @@ use super::key::TaskKey;
 
 /// Cancellation tokens of the tasks that are being claimed and prepared.
 #[derive(Debug, Default)]
-pub struct Starts {
+pub(crate) struct Starts {
     tokens: Mutex<BTreeMap<TaskKey, CancellationToken>>,
     /// Reason of the last failed claim; none after a success.
     trouble: Mutex<Option<String>>,

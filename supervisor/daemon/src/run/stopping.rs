@@ -9,7 +9,7 @@ use super::overdue;
 use super::report::Report;
 
 /// Asks a shim to end its run, and reports a failure to deliver the request, such as on a full disk.
-pub fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
+pub(crate) fn stop(context: &Context, key: TaskKey, shim: &ShimHandle, request: &StopRequest) {
     tracing::info!(task = %key, reason = ?request.reason, "stopping");
     let asked = match shim.dir.request_stop(request) {
         // The directory has been removed. A shim that gets TERM and finds no request ends its run all the same.

@@ -17,7 +17,7 @@ use base::paths::{Root, make_dir};
 const LONGEST: u64 = 16 << 20;
 
 /// Copies the directory of a plugin to a new path. Its state and the write permissions of others are not copied.
-pub fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     let fail = |e: io::Error| Failure::file("copy the plugin to", to, &e);
     std::fs::create_dir(to).map_err(fail)?;
     set_mode(to, 0o755).map_err(fail)?;

@@ -30,7 +30,7 @@ const FILE: &str = "authority.json";
 
 /// Reason why no certificate can be made.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AuthorityError {
+pub enum AuthorityError {
     #[error("failed to make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
     #[error("failed to use a certificate: {0}")]

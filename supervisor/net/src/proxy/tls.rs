@@ -15,7 +15,7 @@ const LONGEST: u64 = 4 << 20;
 
 /// Reason why no host can be trusted.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+pub enum TlsError {
     #[error("failed to read the certificates of {}: {source}", .path.display())]
     File {
         path: PathBuf,

@@ -21,7 +21,7 @@ const ANSWER_BYTES: usize = 64 << 10;
 
 /// Reason why a message was not accepted.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotTaken {
+pub(crate) enum NotTaken {
     /// Another try may help.
     #[error("{0}")]
     Later(String),
@@ -45,7 +45,7 @@ struct Partial {
 }
 
 /// Sends a message. Returns the number of rejected spans.
-pub(super) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
+pub(crate) async fn send(endpoint: &Endpoint, message: Bytes) -> Result<u64, NotTaken> {
     let late = || NotTaken::Later(format!("it does not answer within {} seconds", TIME.as_secs()));
     tokio::time::timeout(TIME, exchange(endpoint, message)).await.map_err(|_| late())?
 }

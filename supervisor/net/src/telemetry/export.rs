@@ -22,7 +22,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Receiving end of the queue.
 #[derive(Debug)]
-pub(crate) struct Exporter {
+pub struct Exporter {
     waiting: mpsc::Receiver<Spans>,
     counts: Arc<Counts>,
 }

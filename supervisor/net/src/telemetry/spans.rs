@@ -105,7 +105,7 @@ fn nanoseconds(at: Timestamp) -> String {
 }
 
 /// Composes a message from the spans of several runs.
-pub(super) fn message(host: &str, spans: &[Value]) -> Value {
+pub(crate) fn message(host: &str, spans: &[Value]) -> Value {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let version = env!("CARGO_PKG_VERSION");
     let of = [text("service.name", "supervisor"), text("service.version", version), text("host.name", host)];

@@ -9,6 +9,7 @@ use crate::config::definitions::Found;
 use crate::roster::Roster;
 
 /// Maker of proposals of one kind, for any task.
+#[derive(Debug)]
 pub struct Maker {
     kind: ProposalKind,
     /// Profile that makes the proposal.

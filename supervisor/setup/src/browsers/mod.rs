@@ -63,6 +63,7 @@ struct State {
 }
 
 /// Credentials for a browser that presented a valid code.
+#[expect(missing_debug_implementations, reason = "it holds a secret, which no log may show")]
 pub struct Begun {
     pub cookie: String,
     /// Key that the page sends with each request.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 /// Lifetime of a session without a request.
-pub const IDLE: Duration = Duration::from_hours(12);
+pub(crate) const IDLE: Duration = Duration::from_hours(12);
 /// Longest lifetime of a session.
-pub const AGE: Duration = Duration::from_hours(7 * 24);
+pub(crate) const AGE: Duration = Duration::from_hours(7 * 24);
 
 /// Setting back of the clock that a session survives.
 const SKEW: Duration = Duration::from_mins(5);

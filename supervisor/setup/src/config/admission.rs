@@ -91,7 +91,7 @@ pub struct DispatchConfig {
 /// resource (`some avg10` of the kernel's `Documentation/accounting/psi.rst`).
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct MaxPressure {
+pub struct MaxPressure {
     pub memory: Option<f64>,
     pub cpu: Option<f64>,
     pub io: Option<f64>,

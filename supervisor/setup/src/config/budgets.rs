@@ -24,7 +24,7 @@ pub(super) struct BudgetsConfig {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct BudgetConfig {
+pub struct BudgetConfig {
     /// Requests through proxies.
     requests: Option<u64>,
     /// Bytes through proxies, both directions together.

@@ -39,7 +39,7 @@ pub enum Found<'a, T> {
 
 impl<T> Definitions<T> {
     /// Makes the built-in definitions.
-    pub fn builtin(named: impl IntoIterator<Item = (String, Result<T, Defect>)>) -> Self {
+    pub(crate) fn builtin(named: impl IntoIterator<Item = (String, Result<T, Defect>)>) -> Self {
         let mut definitions = Definitions { named: BTreeMap::new(), unlisted: None };
         for (name, read) in named {
             definitions.define(&name, read);
@@ -48,7 +48,7 @@ impl<T> Definitions<T> {
     }
 
     /// Defines a name; replaces a built-in definition.
-    pub fn define(&mut self, name: &str, read: Result<T, Defect>) {
+    pub(crate) fn define(&mut self, name: &str, read: Result<T, Defect>) {
         let definition = match read {
             Ok(value) => Definition::Good(value),
             Err(defect) => Definition::Disabled(defect),
@@ -61,7 +61,7 @@ impl<T> Definitions<T> {
         self.unlisted = Some(defect);
     }
 
-    pub fn find(&self, name: &str) -> Found<'_, T> {
+    pub(crate) fn find(&self, name: &str) -> Found<'_, T> {
         match self.named.get(name) {
             Some(Definition::Good(value) | Definition::Kept(value, _)) => Found::Usable(value),
             Some(Definition::Disabled(defect)) => Found::Disabled(defect),
@@ -70,7 +70,7 @@ impl<T> Definitions<T> {
     }
 
     /// Returns the reason why a name is unusable, or why it cannot be known to be free.
-    pub fn defect(&self, name: &str) -> Option<&Defect> {
+    pub(crate) fn defect(&self, name: &str) -> Option<&Defect> {
         match self.find(name) {
             Found::Usable(_) => None,
             Found::Disabled(defect) => Some(defect),
@@ -79,12 +79,12 @@ impl<T> Definitions<T> {
     }
 
     /// Returns all names, including names of unusable definitions.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.named.keys().map(String::as_str)
     }
 
     /// Returns the usable definitions by name.
-    pub fn usable(&self) -> impl Iterator<Item = (&str, &T)> {
+    pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &T)> {
         self.named.iter().filter_map(|(name, definition)| match definition {
             Definition::Good(value) | Definition::Kept(value, _) => Some((name.as_str(), value)),
             Definition::Disabled(_) => None,
@@ -92,7 +92,7 @@ impl<T> Definitions<T> {
     }
 
     /// Returns all defects.
-    pub fn defects(&self) -> impl Iterator<Item = &Defect> {
+    pub(crate) fn defects(&self) -> impl Iterator<Item = &Defect> {
         let of_files = self.named.values().filter_map(|definition| match definition {
             Definition::Kept(_, defect) | Definition::Disabled(defect) => Some(defect),
             Definition::Good(_) => None,
@@ -104,7 +104,7 @@ impl<T> Definitions<T> {
 impl<T: Clone> Definitions<T> {
     /// Keeps the good versions of definitions that are defective now, and all definitions if the directory cannot be
     /// listed.
-    pub fn keep(&mut self, before: &Self) {
+    pub(crate) fn keep(&mut self, before: &Self) {
         for (name, value) in before.usable() {
             match self.named.get(name) {
                 Some(Definition::Disabled(defect)) => {

@@ -90,7 +90,7 @@ pub struct Config {
 /// Connections of brokers to hosts. Reloaded on SIGHUP, for runs that begin afterwards.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ProxyConfig {
+pub struct ProxyConfig {
     /// File of PEM certificates that are trusted in addition to the host's.
     pub ca: Option<PathBuf>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct ProxyConfig {
 /// the limits of the task's work.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct CheckConfig {
+pub struct CheckConfig {
     pub max_runtime: Option<WrittenDuration>,
     /// Bytes of output that are kept.
     pub log_cap: Option<u64>,
@@ -108,7 +108,7 @@ pub(crate) struct CheckConfig {
 /// Default reviewer. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ReviewConfig {
+pub struct ReviewConfig {
     /// Profile whose workers review; none for a person.
     pub profile: Option<Profile>,
 }
@@ -116,7 +116,7 @@ pub(crate) struct ReviewConfig {
 /// Limits on the writes of a run and the storage of a tenant. Reloaded on SIGHUP. An absent limit has its default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct QuotaConfig {
+pub struct QuotaConfig {
     creates: Option<u64>,
     comments: Option<u64>,
     attachments: Option<u64>,

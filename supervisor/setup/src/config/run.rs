@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// Defaults of tasks that `supervisor run` creates. The command line reads them on each start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RunConfig {
+pub struct RunConfig {
     pub assignee: Profile,
 }
 

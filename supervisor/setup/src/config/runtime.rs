@@ -12,7 +12,7 @@ use base::time::duration::WrittenDuration;
 /// sets no bound.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RuntimeConfig {
+pub struct RuntimeConfig {
     per_tenant: Option<WrittenDuration>,
     /// Bounds of single tenants; takes precedence over `per_tenant`.
     tenants: BTreeMap<Tenant, WrittenDuration>,

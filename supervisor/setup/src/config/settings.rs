@@ -13,7 +13,8 @@ const LONGEST: u64 = 1 << 20;
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Settings file with its author.
-pub(crate) struct Authored {
+#[derive(Debug)]
+pub struct Authored {
     pub text: String,
     /// Unix user who alone can have written the text; none if that is not certain.
     pub author: Option<u32>,

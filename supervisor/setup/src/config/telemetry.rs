@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Destination of traces. Reloaded on SIGHUP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct TelemetryConfig {
+pub struct TelemetryConfig {
     /// Collector; none disables traces.
     pub otlp_endpoint: Option<Endpoint>,
 }
@@ -24,7 +24,7 @@ pub struct Endpoint(Uri);
 #[error(
     "`{0}` is not the address of a collector: write http://HOST:PORT; a local collector can forward spans elsewhere, over TLS too"
 )]
-pub(crate) struct NoEndpoint(String);
+pub struct NoEndpoint(String);
 
 impl TryFrom<String> for Endpoint {
     type Error = NoEndpoint;

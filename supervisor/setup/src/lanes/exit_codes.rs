@@ -19,7 +19,7 @@ pub(super) struct ExitCodesFile {
 /// Exit codes of a program that mean more than a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct ExitCodes {
+pub struct ExitCodes {
     /// The service refuses the program for a while.
     rate_limit: Vec<i32>,
     /// The service accepts no login of the program.

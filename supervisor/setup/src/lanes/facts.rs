@@ -22,6 +22,7 @@ pub struct Places<'a> {
 }
 
 /// Input for the start of a run.
+#[expect(missing_debug_implementations, reason = "it holds a secret, which no log may show")]
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     pub board: &'a BoardName,

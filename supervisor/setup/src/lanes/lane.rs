@@ -125,7 +125,7 @@ pub enum Prompt {
 /// Meaning of exit 0 without a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum CleanExit {
+pub enum CleanExit {
     /// The task is complete; the final message is its summary.
     Complete,
     /// The work waits for a review; the final message is its summary.

@@ -27,7 +27,7 @@ pub enum ToolServer {
 
 /// Program that speaks over its standard input and output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct LocalServer {
+pub struct LocalServer {
     pub command: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct LocalServer {
 
 /// Service that speaks streamable HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct RemoteServer {
+pub struct RemoteServer {
     pub url: String,
 }
 

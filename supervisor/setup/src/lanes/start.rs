@@ -20,6 +20,7 @@ use super::tools::Launch;
 /// (execve(2)).
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
+#[expect(missing_debug_implementations, reason = "it holds a secret, which no log may show")]
 pub struct Start {
     pub argv: Vec<String>,
     /// Directory in which it starts; none for the workspace.
@@ -56,7 +57,7 @@ pub struct LoginCommand {
 
 /// Reason why a task has no prompt in its lane.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoPrompt {
+pub enum NoPrompt {
     #[error("the task has no body, and its lane runs the body: supervisor edit {0} --body '…'")]
     NoBody(TaskId),
     #[error(

@@ -10,7 +10,7 @@ const LONGEST: usize = 16 << 10;
 
 /// The two parts of a Markdown file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// Settings as YAML. The first line of it is the second line of the file.
     yaml: &'a str,
     /// Text after the front matter.
@@ -34,7 +34,7 @@ impl Fault {
 
 impl<'a> Parts<'a> {
     /// Splits a file.
-    pub fn of(text: &'a str) -> Result<Self, Fault> {
+    pub(crate) fn of(text: &'a str) -> Result<Self, Fault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(rest) = after_fence(text) else {
             return Err(Fault::at(1, "it does not begin with a line of ---, which front matter begins with"));
@@ -53,7 +53,7 @@ impl<'a> Parts<'a> {
         Err(Fault::at(1, "its front matter has no end; write a line of --- after it"))
     }
 
-    pub fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+    pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         Self::settings_of(self.yaml).map_err(|e| self.told(&e))
     }
 
@@ -95,7 +95,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Makes a fault at the line that sets a key.
-    pub fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
+    pub(crate) fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
         let sets = |line: &str| key_in(line).is_some_and(|found| found == key);
         let line = self.yaml.lines().position(sets).map_or(1, |index| index + 2);
         Fault { line, key: Some(key.to_owned()), message: message.into() }

@@ -12,7 +12,7 @@ use base::paths::Root;
 
 /// All policies by name.
 #[derive(Clone, Debug)]
-pub(crate) struct PolicyRegistry {
+pub struct PolicyRegistry {
     defined: Definitions<Policy>,
     /// Policies that this host cannot enforce, with the reasons; empty while the host is not examined.
     unenforceable: BTreeMap<String, String>,

@@ -27,7 +27,7 @@ struct SkillFile {
 
 /// All skills by name.
 #[derive(Clone, Debug)]
-pub(crate) struct SkillRegistry {
+pub struct SkillRegistry {
     defined: Definitions<Skill>,
 }
 

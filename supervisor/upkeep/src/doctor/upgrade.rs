@@ -26,7 +26,7 @@ pub struct Adoption {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Versions {
+pub struct Versions {
     pub oldest: u32,
     pub newest: u32,
 }

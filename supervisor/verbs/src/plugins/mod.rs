@@ -33,7 +33,7 @@ pub struct ListPlugins {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PluginLine {
+pub struct PluginLine {
     pub name: String,
     pub path: PathBuf,
     /// Reason why it is not run.

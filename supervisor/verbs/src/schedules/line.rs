@@ -15,7 +15,7 @@ const AHEAD: usize = 5;
 
 /// A task of the latest tick.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct TickTask {
+pub struct TickTask {
     pub id: TaskId,
     /// Its status; none of a removed one.
     pub status: Option<Status>,

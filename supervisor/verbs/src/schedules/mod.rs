@@ -16,7 +16,7 @@ pub use self::pause::PauseSchedule;
 pub use self::remove::RemoveSchedule;
 pub use self::run::RunSchedule;
 pub use self::save::SaveSchedule;
-pub(crate) use self::screen::show_one;
+pub use self::screen::show_one;
 use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use setup::automation::schedules::Planned;
 use api::command::Command;

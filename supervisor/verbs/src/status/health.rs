@@ -9,7 +9,7 @@ use daemon::troubles;
 /// State of the service. The exit codes are those of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Health {
+pub enum Health {
     /// The daemon runs, without a defect.
     #[default]
     Healthy,

@@ -60,7 +60,7 @@ struct Open {
 
 /// A failed run.
 #[derive(Clone, Debug)]
-pub(crate) struct Died {
+pub struct Died {
     pub tenant: Option<Tenant>,
     /// Time for which its command ran; none if it was never started.
     pub lived: Option<Duration>,

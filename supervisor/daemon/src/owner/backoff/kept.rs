@@ -44,7 +44,7 @@ pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
 
 impl Backoff {
     /// Takes the changes that boards have not been asked to store yet.
-    pub(crate) fn take_changed(&mut self) -> Vec<(BoardName, Kept)> {
+    pub fn take_changed(&mut self) -> Vec<(BoardName, Kept)> {
         std::mem::take(&mut self.kept)
     }
 

@@ -27,6 +27,7 @@ pub enum Ground {
 }
 
 /// A file or a directory of a plugin, open.
+#[derive(Debug)]
 pub struct Found<'a> {
     /// Path within the plugin's directory.
     pub path: &'a Path,

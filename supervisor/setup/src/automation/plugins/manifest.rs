@@ -22,7 +22,7 @@ const LONGEST: u64 = 300;
 /// Limit on the words of a plugin's command.
 const WORDS: usize = 64;
 /// Verbs that a plugin may request: they change tasks. None concerns the daemon, its files or its users.
-pub const REQUESTS: [&str; 26] = [
+pub(crate) const REQUESTS: [&str; 26] = [
     "answer",
     "approve",
     "archive",

@@ -1,6 +1,6 @@
 //! Names that a plugin cannot have: the words of the command line, which a plugin never replaces.
 
-use base::table::table;
+use base::table;
 
 /// Words of the command line that are not rows of the table.
 const BESIDES: [&str; 5] = ["diag", "help", "kanban", "ls", "plugins"];
@@ -21,7 +21,7 @@ macro_rules! the_words {
 table!(the_words);
 
 /// True if a word belongs to the command line: `attach-rm` matches `AttachRm`.
-pub fn is_ours(word: &str) -> bool {
+pub(crate) fn is_ours(word: &str) -> bool {
     let joined: String = word.split('-').collect();
     BESIDES.contains(&word) || WORDS.iter().any(|ours| ours.eq_ignore_ascii_case(&joined))
 }

@@ -19,7 +19,7 @@ const SECTION: usize = 16 << 10;
 /// Verb of the command line: `supervisor PLUGIN VERB`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PluginVerb {
+pub struct PluginVerb {
     pub name: String,
     /// Description, on one line.
     pub about: String,
@@ -74,7 +74,7 @@ impl PluginSection {
 /// Kind of notification channel: `plugin = "PLUGIN.SINK"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PluginSink {
+pub struct PluginSink {
     pub name: String,
     /// Description of the destination.
     pub about: String,

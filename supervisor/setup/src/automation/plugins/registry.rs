@@ -27,6 +27,7 @@ pub struct Plugins {
 }
 
 /// Plugins that take events.
+#[derive(Debug)]
 pub struct Listening {
     /// Plugins that take at least one kind of event.
     pub listening: Vec<PluginName>,

@@ -22,6 +22,7 @@ pub struct Schedules {
     listed: bool,
 }
 
+#[derive(Debug)]
 pub struct OfBoard {
     pub defined: Vec<(ScheduleName, ScheduleSpec)>,
     /// Schedules that stay unchanged, because their files are unusable.

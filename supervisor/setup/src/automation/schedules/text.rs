@@ -74,7 +74,7 @@ pub struct ScheduleText {
 /// User who saved a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum SavedBy {
+pub enum SavedBy {
     /// User of this host.
     Uid(u32),
     /// Caller without a known user.

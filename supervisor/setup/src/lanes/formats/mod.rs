@@ -166,7 +166,7 @@ impl From<Format> for &'static str {
 /// Error: no format has this name.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no format `{name}` for standard output; the formats are: {}", FORMATS.iter().map(|reader| reader.name).collect::<Vec<_>>().join(", "))]
-pub(crate) struct UnknownFormat {
+pub struct UnknownFormat {
     name: String,
 }
 

@@ -14,12 +14,12 @@ use kernel::{Actor, BoardName, ClaimTerms, EventFilter, NewTask, RunId, TaskId};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, front, hash_token};
+use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, front, hash_token};
 use setup::config::Config;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::RootChoice;
-use supervisor::resources::surface;
+use crate::resources::surface;
 use service::{BoardHandle, Listener, Mode, Service};
 use verbs::{RemoveBoard, Type};
 
