@@ -12,22 +12,20 @@ use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
 use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
-use api::{
-    BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process,
-};
-use setup::config::Config;
+use crate::resources::surface;
+use api::{BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY, Problem};
 use base::given;
-use host::socket_file::in_its_place;
 use base::invocation::{Address, Invocation, WorkerSelf};
 use base::owner::{Owner, OwnerLock, Ownership, Role};
 use base::paths::{Root, RootChoice};
-use crate::resources::surface;
-use service::{Mode, Service};
 use base::short_ids;
 use base::terminal::complain;
+use host::socket_file::in_its_place;
+use service::{Mode, Service};
+use setup::config::Config;
 use verbs::Resolve;
 
 /// Time for which a worker retries without a daemon. A restart takes less.

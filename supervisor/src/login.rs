@@ -15,19 +15,19 @@ use shim::lock_file::LockFile;
 use shim::rundir::{RunDir, RunSpec};
 use tokio::process::Command;
 
-use setup::config::Config;
 use base::exit::Code;
 use base::failure::Failure;
+use base::paths::{Root, make_dir};
+use delivery::program::environment;
 use host::examine::{detect_pid_namespace, detect_support};
 use host::home::{program_home, toolchain_home};
 use host::kept::{self, KeptHome, Left};
 use host::neighbours;
 use host::remove::remove_forgotten;
 use host::uids::Uids;
-use setup::lanes::{Lane, LoginCommand, search_path};
-use base::paths::{Root, make_dir};
-use delivery::program::environment;
 use net::proxy::Alone;
+use setup::config::Config;
+use setup::lanes::{Lane, LoginCommand, search_path};
 use setup::roster::{CannotRun, Roster};
 
 #[derive(Debug)]

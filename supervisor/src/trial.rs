@@ -12,11 +12,11 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::client::Client;
-use setup::config::Config;
 use crate::demo::Place;
-use upkeep::doctor::{Check, Report, Verdict};
 use base::failure::Failure;
 use base::paths::Root;
+use setup::config::Config;
+use upkeep::doctor::{Check, Report, Verdict};
 use verbs::{CheckLane, amounts};
 
 /// Task for the lane's worker.

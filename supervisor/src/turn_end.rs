@@ -19,9 +19,8 @@ use serde::Deserialize;
 use crate::client::Client;
 use base::environment;
 use base::failure::Failure;
-use setup::lanes::{Form, reminder};
 use base::terminal::print;
-use verbs;
+use setup::lanes::{Form, reminder};
 
 /// Number of reminders per run.
 const REMINDERS: u64 = 2;

@@ -19,8 +19,8 @@ use super::policy_choice::{Asking, PolicyChoice, require_name};
 use super::work::{blocking, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
-use service::{BoardHandle, Service, stopped};
 use base::short_ids;
+use service::{BoardHandle, Service, stopped};
 
 /// Time that a client waits for most verbs. Their work takes milliseconds, but much longer on a loaded host.
 pub const ANSWERED: Duration = Duration::from_secs(30);

@@ -13,13 +13,13 @@ use sha2::{Digest, Sha256};
 use super::confined::{account_of, confined};
 use super::members::tenant_of;
 use super::work::blocking;
-use setup::browsers::{Owner, actor};
 use base::exit::Code;
 use base::failure::Failure;
-use host::account::account;
 use base::paths::Root;
-use setup::roster::Roster;
+use host::account::account;
 use service::{BoardHandle, Service};
+use setup::browsers::{Owner, actor};
+use setup::roster::Roster;
 
 /// Header with the name of the board.
 pub const BOARD_HEADER: &str = "x-supervisor-board";

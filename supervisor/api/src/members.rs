@@ -12,11 +12,11 @@ use std::sync::Arc;
 use kernel::Tenant;
 
 use super::work::blocking;
-use setup::config::tenants::UserName;
 use base::exit::Code;
 use base::failure::Failure;
 use host::account::{account, groups, login};
 use service::Service;
+use setup::config::tenants::UserName;
 
 /// Returns the tenant of which a uid is a member, by the present files.
 pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant, Failure> {

@@ -17,12 +17,12 @@ use kernel::{
 };
 
 use super::confined::{confined, not_for_members};
-use setup::config::Config;
-use setup::config::definitions::Found;
 use base::exit::Code;
 use base::failure::Failure;
-use setup::roster::Roster;
 use service::Service;
+use setup::config::Config;
+use setup::config::definitions::Found;
+use setup::roster::Roster;
 
 /// Events after which other runs may follow than before.
 const KINDS: [EventKind; 4] =

@@ -29,11 +29,13 @@ use api::{
     Beside, Doorway, Inside, Listeners, OperatorKey, OwnDoor, RunDoors, Sockets, Surface, WorkersRuntime,
     front, raise_descriptors,
 };
-use setup::config::definitions::Defect;
-use setup::config::{Config, Tuning};
 use base::exit::Code;
 use base::failpoint;
 use base::failure::Failure;
+use base::owner::{OwnerLock, Role};
+use base::paths::Root;
+use delivery::notify;
+use delivery::plugins;
 use host::cgroup::Cgroups;
 use host::controllers::Handed;
 use host::examine::{detect_pid_namespace, detect_support, hostname, install_binary};
@@ -41,14 +43,12 @@ use host::manager_socket::{self, OperatorSocket};
 use host::service_link::ServiceLink;
 use host::sockets;
 use host::spare::Spares;
-use delivery::notify;
-use base::owner::{OwnerLock, Role};
-use base::paths::Root;
-use delivery::plugins;
 use net::proxy::WaysOut;
-use setup::roster::Roster;
-use service::{Listener as _, Mode, Service};
 use net::telemetry::Tracer;
+use service::{Listener as _, Mode, Service};
+use setup::config::definitions::Defect;
+use setup::config::{Config, Tuning};
+use setup::roster::Roster;
 
 /// Longest wait for a command that owns the root at the start.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);

@@ -15,11 +15,11 @@ use tokio::sync::OnceCell;
 
 use api::blocking;
 use base::failure::{Failure, with_causes};
+use base::paths::make_dir;
 use host::examine::{detect_pid_namespace, detect_support};
 use host::home::toolchain_home;
 use host::neighbours;
 use host::remove::remove_forgotten;
-use base::paths::make_dir;
 use service::Service;
 
 /// Number of bytes of standard error that are kept.

@@ -19,11 +19,7 @@ pub fn home_of(identity: Option<Identity>) -> Option<PathBuf> {
 
 /// Returns the home whose toolchains a run may use: the home of the worker's user if the policy names toolchains, and
 /// the home of the run's programs if it takes installed ones. Other policies need none.
-pub fn toolchain_home(
-    policy: &Policy,
-    identity: Option<Identity>,
-    is_tenants: bool,
-) -> Option<PathBuf> {
+pub fn toolchain_home(policy: &Policy, identity: Option<Identity>, is_tenants: bool) -> Option<PathBuf> {
     match policy.filesystem.toolchains {
         Toolchains::Installed => program_home(identity, is_tenants),
         Toolchains::Named(ref named) if named.is_empty() => None,

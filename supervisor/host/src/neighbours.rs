@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use super::uids;
-use setup::config::WorkerConfig;
 use base::failure::Failure;
 use base::paths::{Root, RootChoice};
+use setup::config::WorkerConfig;
 
 /// Returns the directories that are closed to every worker of this root: its own, and other roots' directories.
 pub fn closed(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
 use self::ledger::{Ledger, LiveUids, Owner, Reservation, Reservations, Stamp};
-use setup::config::WorkerConfig;
-use setup::config::uid_map::{self, UidMap};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
+use setup::config::WorkerConfig;
+use setup::config::uid_map::{self, UidMap};
 
 /// File in which a root kept its own ranges before the ledger of the host existed.
 const FORMER: &str = "uids.json";

@@ -118,11 +118,7 @@ impl BoardHandle {
     ///
     /// # Errors
     /// Another person, of this name, owns it.
-    pub fn take_keyboard_once(
-        self: &Arc<Self>,
-        run: RunId,
-        actor: &Actor,
-    ) -> Result<HeldOnce, String> {
+    pub fn take_keyboard_once(self: &Arc<Self>, run: RunId, actor: &Actor) -> Result<HeldOnce, String> {
         let holder = uuid::Uuid::new_v4().to_string();
         match self.take_keyboard(run, &holder, actor) {
             Taken::Now | Taken::Before(_) => Ok(HeldOnce { board: Arc::clone(self), run, holder }),

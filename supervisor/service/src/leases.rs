@@ -8,8 +8,8 @@ use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared, WorkspaceSpec};
 
 use base::exit::Code;
 use base::failure::Failure;
-use host::job::{self, JobFailure};
 use base::paths::Root;
+use host::job::{self, JobFailure};
 
 /// Leases of a board's external claims. An external worker has no process that could own its lease, so the daemon
 /// owns it: for as long as the claim lasts, and for older claims from the daemon's start. Without a daemon no other
@@ -40,12 +40,7 @@ impl ExternalLeases {
 
     /// Releases leases of claims that are over. The first call takes the leases of all open external claims instead.
     /// Blocking.
-    pub fn follow(
-        &self,
-        root: &Root,
-        board: &BoardName,
-        view: &View<'_>,
-    ) -> Result<(), kernel::Error> {
+    pub fn follow(&self, root: &Root, board: &BoardName, view: &View<'_>) -> Result<(), kernel::Error> {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         if owned.as_ref().is_some_and(BTreeMap::is_empty) {
             return Ok(());

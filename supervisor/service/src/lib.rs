@@ -30,17 +30,17 @@ use self::keyboards::Keyboards;
 use self::leases::ExternalLeases;
 use self::looks::Looks;
 pub use self::writing::stopped;
+use base::failpoint;
+use base::failure::Failure;
+use base::paths::{Root, make_dir};
+use host::examine::examine_host;
+use host::uids::Uids;
 use setup::automation::chat::Desk;
 use setup::automation::plugins::Plugins;
 use setup::automation::schedules::Schedules;
 use setup::browsers::Browsers;
 use setup::config::Config;
 use setup::config::definitions::Defect;
-use base::failpoint;
-use base::failure::Failure;
-use host::examine::examine_host;
-use host::uids::Uids;
-use base::paths::{Root, make_dir};
 use setup::roster::Roster;
 
 /// Notifications from boards to their daemon. Code with other requests to the daemon finds it by its own type

@@ -88,11 +88,7 @@ impl Service {
     ///
     /// # Errors
     /// Another request has taken it out of service.
-    pub fn take_out(
-        self: &Arc<Self>,
-        name: &BoardName,
-        failure: Failure,
-    ) -> Result<OutOfService, Failure> {
+    pub fn take_out(self: &Arc<Self>, name: &BoardName, failure: Failure) -> Result<OutOfService, Failure> {
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
             return Err(Failure::new(Code::TryAgain, format!("the board `{name}` is being removed already"))

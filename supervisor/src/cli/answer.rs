@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use kernel::{BlockKind, Question};
 
 use crate::client::Client;
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use base::terminal::choose;
 use verbs::{Answer, Show};
 

@@ -11,12 +11,11 @@ use super::{
     upgrade, wait,
 };
 use crate::demo;
+use crate::top;
 use base::failure::Failure;
 use base::paths::RootChoice;
 use base::table;
 use base::terminal::Colour;
-use crate::top;
-use verbs;
 
 /// Runs fleets of confined workers from a durable task board
 #[derive(Debug, clap::Parser)]

@@ -3,11 +3,11 @@
 use kernel::Status;
 
 use super::matching::{Said, said};
-use api::Verb as _;
 use crate::client::Client;
+use crate::output::Output;
+use api::Verb as _;
 use api::command::Command as _;
 use base::failure::Failure;
-use crate::output::Output;
 use verbs::{Assign, Bulk, Matching, One};
 
 /// The tasks that are meant where no status is named: those whose next run may be another's.

@@ -11,12 +11,12 @@ use super::attach_terminal::{Keyboard, Left};
 use super::outcome;
 use super::reading::{Begun, readable};
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
-use setup::lanes::Format;
-use crate::output::Output;
 use base::terminal::{Ink, complain, printable};
 use base::time::duration::WrittenDuration;
+use setup::lanes::Format;
 use verbs::{Attach, Events, Log, Show, Steer};
 
 /// Limit on typed lines that wait for the line before them to be sent; more wait in the terminal.

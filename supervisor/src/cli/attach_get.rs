@@ -6,9 +6,9 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use crate::client::Client;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::printable;
 use verbs::AttachGet;
 

@@ -7,8 +7,8 @@ use kernel::BoardName;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::client::Client;
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use base::paths::Root;
 use service::details::Details;
 use verbs::{

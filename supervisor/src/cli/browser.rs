@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use setup::browsers::CODE_LIFETIME;
 use base::environment;
 use base::paths::Root;
+use setup::browsers::CODE_LIFETIME;
 
 /// Begin and end of the name of a page that leads to a link.
 const PAGE: (&str, &str) = ("dashboard-", ".html");

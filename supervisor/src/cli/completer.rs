@@ -13,10 +13,10 @@ use nix::sys::signal::Signal;
 
 use super::completion_script::VARIABLE;
 use super::{CommandLine, arguments, command};
-use setup::automation::plugins::{Plugin, Plugins};
-use setup::config::definitions::Found;
 use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
+use setup::automation::plugins::{Plugin, Plugins};
+use setup::config::definitions::Found;
 use verbs::{Name, Named, Names};
 
 /// Limit on the wait for a completion.

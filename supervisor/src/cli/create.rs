@@ -3,9 +3,9 @@
 use kernel::Status;
 
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
-use crate::output::Output;
 use verbs::Create;
 
 pub(super) async fn run(client: &Client, mut create: Create, output: Output) -> Result<u8, Failure> {

@@ -5,11 +5,11 @@ use kernel::{BoardName, Tenant};
 use super::browser::Browser;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use api::person;
 use crate::client::Client;
+use crate::output::Output;
+use api::person;
 use base::environment;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::complain;
 use verbs::{DashboardLink, DashboardSessions, OpenDashboard, RevokeDashboard, link_lasts};
 

@@ -8,16 +8,16 @@ use kernel::{Event, EventId, EventKind, Holder, Run, WaitingCode};
 use super::settle::newest;
 use super::{outcome, pages};
 use crate::client::Client;
-use setup::config::Tuning;
-use daemon::{self, Extent, TaskKey};
+use crate::mcp;
+use crate::output::{LogFormat, Output, start_log};
+use crate::resources::surface;
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
-use crate::mcp;
-use crate::output::{LogFormat, Output, start_log};
 use base::owner::{OwnerLock, Ownership};
-use crate::resources::surface;
 use base::terminal::complain;
+use daemon::{Extent, TaskKey};
+use setup::config::Tuning;
 use verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
 
 /// Time after which a person who waits at a terminal hears the reason.

@@ -5,9 +5,9 @@ use std::path::Path;
 use kernel::FLEET_BATCH;
 
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::complain;
 use verbs::{DispatchFleet, FleetDispatched};
 

@@ -2,12 +2,12 @@
 
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
-use upkeep::doctor::{self, Examination, Troubles, Unheard};
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use base::owner::OwnerLock;
-use verbs::{Doctor, Status};
 use kernel::BoardName;
+use upkeep::doctor::{self, Examination, Troubles, Unheard};
+use verbs::{Doctor, Status};
 
 pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;

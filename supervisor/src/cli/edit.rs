@@ -2,8 +2,8 @@
 
 use super::editor;
 use crate::client::Client;
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use verbs::{Edit, Show};
 
 pub(super) async fn run(client: &Client, mut verb: Edit, output: Output) -> Result<u8, Failure> {

@@ -10,12 +10,12 @@ use kernel::PluginName;
 
 use super::arguments::{Global, global};
 use super::{CommandLine, call, compat};
-use setup::automation::plugins::path_of;
-use setup::config::definitions::Found;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::printable;
+use setup::automation::plugins::path_of;
+use setup::config::definitions::Found;
 use verbs::CallPlugin;
 
 /// A call of a plugin's verb.

@@ -7,9 +7,9 @@ use kernel::{EventId, Profile, TaskId, Tenant};
 
 use super::{CommandLine, outcome};
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::reader_is_gone;
 use verbs::{EventPage, Events, Show, Status, event_line, starts_later};
 

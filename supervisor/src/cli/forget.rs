@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use kernel::{BoardName, Profile, Status, Task, Tenant};
 
 use crate::client::Client;
-use setup::config::Config;
 use base::failure::Failure;
+use base::terminal::printable;
 use host::job::{self, Placing};
 use host::kept::KeptHome;
 use host::worker_user::job_user;
+use setup::config::Config;
 use setup::roster::Roster;
-use base::terminal::printable;
 use verbs::List;
 
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use kernel::Profile;
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use base::failure::Failure;
 use crate::trial;
+use base::failure::Failure;
 use verbs::{CheckLane, ListLanes, show_lane};
 
 /// List, show, check and test lanes

@@ -6,9 +6,9 @@ use kernel::{Clock as _, Status, SystemClock, Task, Timestamp};
 
 use super::pages;
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::{Cell, printable};
 use base::time::duration::in_column;
 use base::time::timestamp;

@@ -10,10 +10,10 @@ use super::CommandLine;
 use super::forget::{Forgotten, forget};
 use super::restore::refuse_worker;
 use crate::client::Client;
-use base::exit::Code;
-use base::failure::Failure;
 use crate::login::{LoggedIn, Login as Order};
 use crate::output::Output;
+use base::exit::Code;
+use base::failure::Failure;
 use base::terminal::printable;
 use verbs::{NewLogin, On, Release};
 

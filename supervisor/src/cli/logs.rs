@@ -10,12 +10,12 @@ use super::served::Served;
 use super::waits::Waits;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use setup::lanes::Format;
-use crate::output::Output;
 use base::terminal::{Ink, complain, printable_output};
 use base::time::since::Since;
+use setup::lanes::Format;
 use verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
 /// Time that a request waits at the daemon.

@@ -6,11 +6,11 @@ use std::io::{IsTerminal as _, Write as _};
 use kernel::{Counted, HoldScope, Status, Task, TaskId};
 
 use super::pages;
-use api::blocking;
 use crate::client::Client;
+use crate::output::Output;
+use api::blocking;
 use api::command::Command;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::complain;
 use verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 

@@ -1,12 +1,12 @@
 //! `mcp` at the command line: serves the board as tools over standard input and output.
 
 use super::CommandLine;
+use crate::mcp;
+use crate::output::{LogFormat, start_log};
 use base::environment;
 use base::failure::Failure;
 use base::invocation::WorkerSelf;
 use setup::lanes::{Form, Launch, ToolServers};
-use crate::mcp;
-use crate::output::{LogFormat, start_log};
 
 /// Serve the board as tools to an agent program, over standard input and output
 #[derive(Clone, Debug, clap::Args)]

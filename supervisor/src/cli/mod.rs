@@ -72,17 +72,17 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::client::Client;
-use api::command::Command;
 use crate::demo::{self, Demo};
+use crate::output::Output;
+use crate::top::{self, Top};
+use api::command::Command;
 use base::environment;
 use base::failure::Failure;
 use base::given;
-use host::own_directory;
 use base::invocation::WorkerSelf;
-use crate::output::Output;
 use base::paths::Root;
 use base::terminal::Colour;
-use crate::top::{self, Top};
+use host::own_directory;
 
 /// Parses the command line and runs it.
 pub(crate) fn main() -> ExitCode {

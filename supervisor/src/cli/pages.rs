@@ -1,8 +1,8 @@
 //! Lists at the command line: pages are put together, up to as many rows as are asked for.
 
 use crate::client::Client;
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use verbs::{Listed, Pages};
 
 /// Calls a verb with pages and prints as many rows as it asks for. A person sees that there is more; a script gets an

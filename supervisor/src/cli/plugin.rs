@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
-use api::blocking;
-use setup::automation::plugins::{Language, Plugin, create, path_of};
 use crate::client::Client;
-use setup::config::settings;
+use crate::output::Output;
+use api::blocking;
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
-use crate::output::Output;
-use delivery::plugins::{Staged, uninstall};
 use base::terminal::printable;
+use delivery::plugins::{Staged, uninstall};
+use setup::automation::plugins::{Language, Plugin, create, path_of};
+use setup::config::settings;
 use verbs::{CheckPlugin, ListPlugins, Reload, ResumePlugin};
 
 /// List, create, check, install, resume and uninstall plugins

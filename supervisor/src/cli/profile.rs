@@ -9,14 +9,14 @@ use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call};
 use crate::client::Client;
-use setup::config::Config;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use host::kept::KeptHome;
-use crate::output::Output;
-use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use base::terminal::printable;
 use base::time::duration::WrittenDuration;
+use host::kept::KeptHome;
+use setup::config::Config;
+use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
 
 /// List, show, create, edit, export, install and remove profiles

@@ -1,8 +1,8 @@
 //! The stream of an agent, as a person reads it.
 
-use setup::lanes::{Format, shown};
 use crate::output::Output;
 use base::terminal::printable_output;
+use setup::lanes::{Format, shown};
 
 /// A line that is longer is shown in pieces.
 const LINE_BYTES: usize = 4 * 1024 * 1024;

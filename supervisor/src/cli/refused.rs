@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 use super::{compat, foreign, topics};
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use base::terminal::{Colour, print};
 
 /// End of the parser's messages; the hint names the right command instead.

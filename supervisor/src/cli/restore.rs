@@ -12,8 +12,8 @@ use base::failpoint;
 use base::failure::Failure;
 use base::owner::{OwnerLock, Role};
 use base::paths::{Root, make_dir};
-use service::details::Details;
 use base::terminal::{complain, printable};
+use service::details::Details;
 use upkeep::transfer::attached;
 
 /// Replace the board with a backup

@@ -6,17 +6,17 @@ use super::served::Served;
 use super::waits::Waits;
 use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
-use setup::config::Config;
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
-use crate::output::Output;
 use base::owner::{OwnerLock, Ownership};
 use base::paths::Root;
-use setup::roster::{Roster, nearest};
 use base::terminal::{complain, cut};
 use base::time::duration::WrittenDuration;
+use setup::config::Config;
+use setup::roster::{Roster, nearest};
 use verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
 /// Time that a request waits at the daemon. The reason why a task waits may change without an event of it.

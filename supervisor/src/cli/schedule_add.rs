@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use kernel::{CommitMode, Missed, Overlap, Pool, Profile, ScheduleName, Tenant};
 
 use super::call;
-use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use crate::client::Client;
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use base::time::duration::WrittenDuration;
+use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use verbs::{SaveSchedule, localized_workspace, read_text};
 
 /// The arguments of `add` that say when it ticks, and what becomes of its ticks.

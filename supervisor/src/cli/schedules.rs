@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::editor;
 use super::restore::refuse_worker;
 use super::{CommandLine, call, schedule_add};
-use setup::automation::schedules::{ENDINGS, Planned, ScheduleText, imported, installed, path_of, text_of};
 use crate::client::Client;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::printable;
 use base::time::timestamp;
+use setup::automation::schedules::{ENDINGS, Planned, ScheduleText, imported, installed, path_of, text_of};
 use verbs::{
     ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, SaveSchedule, read_text, show_schedule,
 };

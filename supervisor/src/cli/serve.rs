@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use super::CommandLine;
-use bridges::a2a;
-use bridges::chat;
-use setup::config::Tuning;
-use daemon::{self, Extent};
-use bridges::dashboard;
-use base::failure::Failure;
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
 use crate::resources::surface;
+use base::failure::Failure;
 use base::terminal::complain;
+use bridges::a2a;
+use bridges::chat;
+use bridges::dashboard;
+use daemon::Extent;
+use setup::config::Tuning;
 
 /// Run the daemon in the foreground
 #[derive(Clone, Debug, clap::Args)]

@@ -3,11 +3,11 @@
 use kernel::Status;
 
 use crate::client::Client;
+use crate::output::Output;
 use api::command::Command as _;
 use base::failure::Failure;
-use crate::output::Output;
 use base::terminal::{Screen, printable};
-use verbs::{self, Show, Shown, show_sandbox};
+use verbs::{Show, Shown, show_sandbox};
 
 pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Result<u8, Failure> {
     if output.json() {

@@ -4,12 +4,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::client::Client;
-use daemon::StopMode;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use crate::output::Output;
 use base::owner::OwnerLock;
 use base::terminal::complain;
+use daemon::StopMode;
 use verbs::{Status, Stop};
 
 pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u8, Failure> {

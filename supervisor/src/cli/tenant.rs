@@ -12,13 +12,13 @@ use super::tenant_ground::{self, Ground};
 use super::tenant_settings::Settings;
 use super::{CommandLine, call, pages};
 use crate::client::Client;
-use setup::config::Config;
-use setup::config::tenants::TenantConfig;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use crate::output::Output;
-use setup::roster::Roster;
 use base::terminal::printable;
+use setup::config::Config;
+use setup::config::tenants::TenantConfig;
+use setup::roster::Roster;
 use verbs::{
     Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
 };

@@ -7,12 +7,12 @@ use kernel::Tenant;
 use toml::{Table, Value};
 
 use super::tenant_settings::Settings;
-use setup::config::settings;
-use setup::config::tenants::TenantConfig;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
 use base::paths::definition_file::{self, TextForm};
+use setup::config::settings;
+use setup::config::tenants::TenantConfig;
 
 /// The file of a tenant.
 pub(super) fn path_of(root: &Root, name: &Tenant) -> PathBuf {

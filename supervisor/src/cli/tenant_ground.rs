@@ -7,12 +7,12 @@ use std::process::Command;
 
 use kernel::Tenant;
 
-use setup::config::tenants::{TenantConfig, Tenants, UserName};
 use base::exit::Code;
 use base::failure::Failure;
+use base::paths::Root;
 use host::account::{Login, is_group, login};
 use host::worker_user::Standing;
-use base::paths::Root;
+use setup::config::tenants::{TenantConfig, Tenants, UserName};
 
 /// The directory of a tenant, and whose it has to be.
 #[derive(Clone, Copy, Debug)]

@@ -9,11 +9,11 @@ use tokio::process::{Child, Command};
 
 use super::CommandLine;
 use super::restore::refuse_worker;
-use upkeep::doctor::Verdict;
-use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, cut, printable};
+use upkeep::doctor::Verdict;
+use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 
 /// Time that another program has to answer. A release reads a few small files for each run.
 const WITHIN: Duration = Duration::from_mins(1);

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use kernel::{BoardName, EventId, Profile, Task, TaskId};
 
-use api::Verb;
 use crate::client::Client;
+use api::Verb;
 use base::failure::Failure;
 use base::paths::Root;
 use verbs::{Create, Events, List, Show};

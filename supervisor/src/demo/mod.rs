@@ -32,12 +32,12 @@ use self::progress::Progress;
 use self::report::{Check, Further, Report, Story, Verdict};
 use self::repository::Source;
 use self::server::Server;
+use crate::output::Output;
 use api::blocking;
 use base::failure::Failure;
+use base::paths::{Root, RootChoice};
 use host::cgroup;
 use host::examine::examine_host;
-use crate::output::Output;
-use base::paths::{Root, RootChoice};
 
 /// Demonstrate the supervisor on a real repository with real processes
 #[derive(Clone, Debug, clap::Args)]

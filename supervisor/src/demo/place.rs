@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use policies::Identity;
 use tempfile::TempDir;
 
-use setup::config::WorkerConfig;
 use base::failure::Failure;
 use host::worker_user::job_user;
+use setup::config::WorkerConfig;
 
 /// Longest base directory that leaves space for the root's name and its sockets within the 107 bytes of a socket path.
 const LONGEST_BASE: usize = 50;

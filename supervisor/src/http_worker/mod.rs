@@ -20,9 +20,8 @@ use self::order::Order;
 use crate::client::Client;
 use base::exit::Code;
 use base::failure::Failure;
-use setup::lanes::Service;
 use base::terminal::complain;
-use verbs;
+use setup::lanes::Service;
 
 pub(crate) use self::a2a::main as a2a_main;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kernel::TaskId;
 
-use api::Ask;
 use crate::client::Client;
+use api::Ask;
 use api::command::{Command, Side};
 use base::failure::Failure;
 use verbs::{Offered, Tools};

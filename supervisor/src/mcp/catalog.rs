@@ -13,7 +13,7 @@ use api::Effect;
 use api::command::Command;
 use base::failure::Failure;
 use base::table;
-use verbs::{self, CallPluginTool, OfPlugin};
+use verbs::{CallPluginTool, OfPlugin};
 
 /// Prefix of a tool's name, as in Hermes Kanban.
 const PREFIX: &str = "kanban_";

@@ -3,8 +3,8 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use api::{Audience, Effect};
 use api::command::Command;
+use api::{Audience, Effect};
 use base::failure::{Failure, Problem};
 use verbs::entries;
 

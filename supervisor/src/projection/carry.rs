@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::facts::now;
-use api::Verb;
 use crate::client::Client;
+use api::Verb;
 use base::failure::Failure;
 use base::terminal::complain;
 use verbs::{Block, Comment, Complete, Create, Heartbeat, Link};

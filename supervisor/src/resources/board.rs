@@ -14,9 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::PREFIXES;
 use api::{Ask, Call, Routes, flag, written};
-use upkeep::diagnosis::why;
 use base::failure::Failure;
-use verbs;
+use upkeep::diagnosis::why;
 
 /// Limit on the tenants and the assignees offered as filters on the first page, each.
 const NAMES: u32 = 1000;

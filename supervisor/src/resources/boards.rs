@@ -15,7 +15,6 @@ use api::{Ask, Given, Id, Routes, Streamed, blocking, written};
 use base::failure::Failure;
 use service::details::Details;
 use upkeep::transfer;
-use verbs;
 
 /// Size of a read of an export, in bytes.
 const READ: usize = 64 << 10;

@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::PREFIXES;
 use api::{Ask, Routes, written};
 use base::failure::Failure;
-use verbs;
 
 pub(super) fn mount(router: Routes) -> Routes {
     PREFIXES.into_iter().fold(router, |router, prefix| router.route(&format!("{prefix}/config"), get(config)))

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use api::{Ask, Call, OpenStream, Verb as _};
 use base::exit::Code;
 use base::failure::Failure;
-use verbs;
 
 /// Longest silence before a sign of life, which keeps proxies from closing the connection.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);

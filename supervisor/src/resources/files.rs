@@ -16,7 +16,6 @@ use api::{Ask, Call, Id, Pass, Routes, Streamed, blocking, written};
 use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
-use verbs;
 
 /// Size of a write of an upload, in bytes. Further data waits in the socket.
 const PIECE: usize = 256 << 10;

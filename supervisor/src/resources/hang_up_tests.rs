@@ -14,13 +14,13 @@ use kernel::{Actor, BoardName, ClaimTerms, EventFilter, NewTask, RunId, TaskId};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
+use crate::resources::surface;
 use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, front, hash_token};
-use setup::config::Config;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::RootChoice;
-use crate::resources::surface;
 use service::{BoardHandle, Listener, Mode, Service};
+use setup::config::Config;
 use verbs::{RemoveBoard, Type};
 
 const TOKEN: &str = "the token of the run";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use api::{Ask, Routes, written};
 use base::failure::Failure;
-use verbs::{self, WorkerHealth, WorkerLine};
+use verbs::{WorkerHealth, WorkerLine};
 
 pub(super) fn mount(router: Routes) -> Routes {
     router.route("/api/v1/runs/live", get(live))

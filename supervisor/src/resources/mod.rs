@@ -17,7 +17,6 @@ mod stream;
 use axum::Router;
 
 use api::{Routes, Surface};
-use verbs;
 
 /// Prefixes of resources. Resources that Hermes Kanban has too are also under the prefix of its clients.
 const PREFIXES: [&str; 2] = ["/api/v1", "/api/plugins/kanban"];

@@ -14,7 +14,6 @@ use schemars::{JsonSchema, Schema};
 use super::{PREFIXES, socket};
 use api::{Ask, Audience, Effect, Given, Id, Routes, Switch, written};
 use base::failure::Failure;
-use verbs;
 
 pub(super) fn mount(router: Routes) -> Routes {
     PREFIXES

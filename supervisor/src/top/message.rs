@@ -5,8 +5,8 @@ use std::time::Duration;
 use kernel::{AskingMission, RunId, TaskId, Tenant};
 
 use super::picture::{Picture, Section};
-use setup::lanes::Format;
 use base::terminal::full_screen::Key;
+use setup::lanes::Format;
 
 #[derive(Debug)]
 pub(super) enum Message {

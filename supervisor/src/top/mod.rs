@@ -32,8 +32,8 @@ use self::message::{Message, Order, Query};
 use self::model::Model;
 use self::view::Look;
 use crate::client::Client;
-use base::failure::Failure;
 use crate::output::Output;
+use base::failure::Failure;
 use base::terminal::full_screen::{self, FullScreen, Input};
 use base::terminal::signals::{Signalled, Signals};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use kernel::{AskingMission, BlockKind, Question, Spent, Status, Task, TaskId, Timestamp, WaitingCode};
 
-use upkeep::diagnosis::why;
 use base::terminal::Ink;
+use upkeep::diagnosis::why;
 use verbs::{WorkerLine, amounts, status_ink};
 
 /// Limit on the characters kept of a text, more than a part of the screen can show.

@@ -12,13 +12,13 @@ use workspace::Loss;
 
 use super::bulk::{Bulk, One, outcome};
 use super::matching::{FLAGS, Matching, on_tasks};
-use api::{Audience, Call, Effect, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, blocking};
 use base::failure::Failure;
-use daemon::gc::{self, Fate, Owner, Scratch};
 use base::invocation::Invocation;
 use base::paths::Root;
 use base::terminal::Screen;
+use daemon::gc::{self, Fate, Owner, Scratch};
 
 /// The flags that name tasks otherwise than one by one.
 const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::block::Block;
 use super::bulk::{Bulk, outcome, shown};
 use super::texts;
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 

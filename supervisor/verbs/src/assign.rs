@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::{FLAGS, Matching};
 use super::{obstacles, texts};
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 

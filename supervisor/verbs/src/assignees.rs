@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, obstacles};
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use api::command::{Command, Side};
+use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 

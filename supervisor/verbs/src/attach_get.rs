@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachments::{Kept, place_of};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};

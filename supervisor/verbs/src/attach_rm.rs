@@ -4,8 +4,8 @@ use kernel::{Attachment, AttachmentId, Extent, Sweep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 

@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use api::command::Command;
-use daemon;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Cell, Screen};

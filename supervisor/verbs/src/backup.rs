@@ -7,12 +7,12 @@ use kernel::{Counted, Existing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
-use service::details::Details;
 use base::terminal::{Screen, printable};
+use service::details::Details;
 
 /// The most missing files that a backup names.
 const TOLD: usize = 10;

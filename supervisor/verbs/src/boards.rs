@@ -9,15 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use api::command::Command;
-use daemon::{Presence, check_workspace};
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
 use base::paths::Root;
-use service::details::Details;
 use base::terminal::{Cell, Screen};
+use daemon::{Presence, check_workspace};
+use service::details::Details;
 
 /// List the boards of a root.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

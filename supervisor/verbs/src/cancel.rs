@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
 use super::matching::{FLAGS, Matching, on_tasks};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 
 /// Cancel tasks, whether they run or wait

@@ -4,16 +4,16 @@ use kernel::{BoardName, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb};
-use setup::automation::chat::{ChatFile, Line};
 use api::command::Command;
-use setup::config::definitions::Found;
-use setup::config::notify::Channel;
+use api::{Audience, Call, Effect, OnBoard, Verb};
 use base::failure::Failure;
-use delivery::notify::Talk;
-use service::Service;
 use base::terminal::{Cell, Ink, Screen};
 use base::time::timestamp;
+use delivery::notify::Talk;
+use service::Service;
+use setup::automation::chat::{ChatFile, Line};
+use setup::config::definitions::Found;
+use setup::config::notify::Channel;
 
 /// A chat of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -10,14 +10,14 @@ use rand::Rng as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb, blocking, hash_token};
 use api::command::Command;
-use daemon::{Provision, provide_external};
+use api::{Audience, Call, Effect, Verb, blocking, hash_token};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
 use base::terminal::{Screen, printable};
 use base::time::duration::WrittenDuration;
+use daemon::{Provision, provide_external};
 
 /// The lease of an external claim.
 const LEASE: &str = "900";

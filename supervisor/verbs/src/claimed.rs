@@ -3,8 +3,8 @@
 use kernel::{ActorKind, Handoff};
 
 use api::Call;
-use daemon::{Search, search_claimed};
 use base::failure::Failure;
+use daemon::{Search, search_claimed};
 
 /// Refuses the verdict of a live run that names files or commits which do not exist. The tasks that it names are the board's to look for.
 pub(super) async fn require(call: &Call, handoff: &Handoff) -> Result<(), Failure> {

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{obstacles, texts};
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};

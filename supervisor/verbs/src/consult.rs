@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::obstacles;
-use api::{ANSWERED, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
 use api::command::Command;
+use api::{ANSWERED, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
-use setup::roster::CannotRun;
-use service::BoardHandle;
 use base::terminal::{Screen, printable_lines};
 use base::time::duration::WrittenDuration;
+use service::BoardHandle;
+use setup::roster::CannotRun;
 
 /// Time to wait for an answer: clients of tools give up after ten minutes, and some earlier.
 const DEADLINE: &str = "5m";

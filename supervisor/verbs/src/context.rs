@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::attachments::{place_of, provide_files};
 use super::texts;
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable_lines};

@@ -12,16 +12,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{creator, obstacles, of_tenant, texts};
-use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to, not_for_members};
 use api::command::Command;
-use daemon::{Presence, check_workspace};
+use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to, not_for_members};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
-use service::details;
 use base::terminal::{Ink, Screen, printable};
 use base::time::duration::WrittenDuration;
 use base::time::timestamp::{self, When};
+use daemon::{Presence, check_workspace};
+use service::details;
 
 /// A time that has come.
 const IS_OVER: &str = "the start time has already passed, so it delays nothing";
@@ -399,11 +399,7 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
 }
 
 /// A place for new tasks of a tenant, checked for a caller as `create` checks it. From then on the caller acts as its worker.
-pub async fn place_of(
-    call: &mut Call,
-    tenant: Option<&Tenant>,
-    said: &str,
-) -> Result<String, Failure> {
+pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> Result<String, Failure> {
     let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
     let place = create.place()?;
     of_tenant::require_place(call, tenant, &place)?;

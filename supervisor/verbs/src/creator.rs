@@ -3,9 +3,9 @@
 use kernel::{ActorKind, Address};
 
 use api::Call;
-use setup::config::notify::{NOBODY, NotifyConfig};
 use base::exit::Code;
 use base::failure::Failure;
+use setup::config::notify::{NOBODY, NotifyConfig};
 
 /// Accepts `CHANNEL`, `CHANNEL:CHAT` and `CHANNEL:CHAT:THREAD` for a channel that is configured.
 pub(super) fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure> {

@@ -4,13 +4,13 @@ use kernel::{Tenant, Timestamp, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking, confine_to};
-use setup::browsers::{self, CODE_LIFETIME, Follower, Offer, Owner, Session};
 use api::command::Command;
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking, confine_to};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
 use base::time::timestamp::local;
+use setup::browsers::{self, CODE_LIFETIME, Follower, Offer, Owner, Session};
 
 /// Create a one-time link to the dashboard
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

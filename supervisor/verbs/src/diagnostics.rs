@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::texts;
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
-use upkeep::diagnosis::{self, Finding};
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
+use upkeep::diagnosis::{self, Finding};
 
 /// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use workspace::{Detail, Diff as Found, FileDiff, FileStatus, LineKind};
 
 use super::texts;
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
-use daemon::{Wanted, Work, diff_of_runs};
+use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable};
+use daemon::{Wanted, Work, diff_of_runs};
 
 /// Time limit of a diff. It may wait for others before.
 const LONGEST: Duration = Duration::from_secs(30);

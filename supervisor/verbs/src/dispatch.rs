@@ -8,14 +8,14 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb, flag};
 use api::command::Command;
-use daemon::{Asked, Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
+use api::{Audience, Call, Effect, Verb, flag};
 use base::exit::Code;
 use base::failure::Failure;
+use base::terminal::{Cell, Screen, printable};
+use daemon::{Asked, Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
 use host::headroom;
 use setup::roster::Roster;
-use base::terminal::{Cell, Screen, printable};
 
 /// Limit on the ready tasks of a plan.
 const LOOK: u32 = 10_000;

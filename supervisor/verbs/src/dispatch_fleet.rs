@@ -13,15 +13,15 @@ use workspace::WorkspaceSpec;
 
 use super::fleet_root::Above;
 use super::{creator, obstacles, of_tenant, texts};
-use api::{Audience, Call, Effect, Verb, blocking, confine_to};
 use api::command::Command;
-use daemon::check_workspace;
+use api::{Audience, Call, Effect, Verb, blocking, confine_to};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Cell, Ink, Screen};
 use base::time::duration::WrittenDuration;
 use base::time::timestamp::today;
+use daemon::check_workspace;
 
 /// The title of a task where none is given.
 const TITLE: &str = "engage {directory}";

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::status;
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use api::command::Command;
-use upkeep::doctor::{self, Examination, Report, Verdict};
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
+use upkeep::doctor::{self, Examination, Report, Verdict};
 
 /// Check the root, its boards and what this host can enforce
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

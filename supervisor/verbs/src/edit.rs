@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{create, obstacles, texts};
-use api::{Audience, Call, Effect, Verb, not_for_members, require_own};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, not_for_members, require_own};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;

@@ -6,8 +6,8 @@ use kernel::{Event, EventFilter, EventId, EventKind, Horizon, Profile, TaskId, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{ANSWERED, Audience, Call, Effect, Verb, confine_to};
 use api::command::Command;
+use api::{ANSWERED, Audience, Call, Effect, Verb, confine_to};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;

@@ -7,8 +7,8 @@ use kernel::{Counted, Existing, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, blocking};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use upkeep::transfer::attached;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use workspace::{Name, WorkspaceSpec, Worktree};
 
 use super::create::{Created, place_of};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};

@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spent::bytes_brief;
-use api::{Audience, Call, Effect, Verb, blocking};
 use api::command::Command;
-use daemon::REPLY_AGE;
+use api::{Audience, Call, Effect, Verb, blocking};
 use base::failure::Failure;
-use daemon::gc::{Ages, Collection, Cursor, Item, Sweep};
 use base::terminal::{Ink, Screen};
+use daemon::REPLY_AGE;
+use daemon::gc::{Ages, Collection, Cursor, Item, Sweep};
 
 /// Time that one call works before it reports its progress.
 const SLICE: Duration = Duration::from_secs(1);

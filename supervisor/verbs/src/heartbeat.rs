@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use shim::rundir::RunDir;
 
 use super::texts;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;

@@ -4,8 +4,8 @@ use kernel::{Clock as _, Hold, HoldScope, SystemClock, Tenant, View, Within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Screen};
 use base::time::timestamp;

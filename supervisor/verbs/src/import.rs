@@ -6,8 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, OnBoard, Verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen};
 

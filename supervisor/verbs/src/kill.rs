@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, One, outcome};
 use super::matching::{FLAGS, Matching, Rows, on_tasks};
-use api::{Audience, Call, Effect, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, blocking};
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
-use host::worker_signal::{self, SignalError};
 use base::terminal::Screen;
+use host::worker_signal::{self, SignalError};
 
 /// End the runs of tasks at once, or send their workers a signal
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use kernel::Profile;
 use policies::{Broker, Host, Mode, Policy, SecretStores};
 
-use upkeep::doctor::{Check, Verdict};
-use host::kept::KeptHome;
-use setup::lanes::Lane;
 use base::paths::Root;
+use host::kept::KeptHome;
 use net::proxy::unnamed_address;
+use setup::lanes::Lane;
+use upkeep::doctor::{Check, Verdict};
 
 /// Checks that the policy of a lane permits its hosts.
 pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Check {

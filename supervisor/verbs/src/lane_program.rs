@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use kernel::Profile;
 use policies::GrantPath;
 
-use upkeep::doctor::{Check, Verdict};
 use host::home::home_of;
 use setup::lanes::{Lane, program};
+use upkeep::doctor::{Check, Verdict};
 
 /// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
 /// be missing.
@@ -140,9 +140,9 @@ mod tests {
     use policies::Policy;
 
     use super::*;
+    use base::paths::RootChoice;
     use setup::config::definitions::Found;
     use setup::lanes::Lanes;
-    use base::paths::RootChoice;
 
     #[test]
     fn a_link_leads_out_only_where_the_policy_does_not_grant_its_target() {

@@ -9,16 +9,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{lane_needs, lane_program};
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use api::command::Command;
-use setup::config::definitions::Found;
-use upkeep::doctor::{Check, Report, Verdict};
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
-use setup::lanes::{Description, Lane};
 use base::paths::Root;
-use setup::roster::{Roster, changed, did_you_mean, unread_lane};
 use base::terminal::{Cell, Screen, printable};
+use setup::config::definitions::Found;
+use setup::lanes::{Description, Lane};
+use setup::roster::{Roster, changed, did_you_mean, unread_lane};
+use upkeep::doctor::{Check, Report, Verdict};
 
 /// List the lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

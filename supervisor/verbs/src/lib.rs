@@ -43,8 +43,6 @@ mod fleet_root;
 mod fork;
 #[cfg(test)]
 mod fuzz_tests;
-#[cfg(test)]
-mod short_id_tests;
 mod gc;
 mod heartbeat;
 mod hold;
@@ -96,6 +94,8 @@ mod retry;
 mod runs;
 mod schedule;
 mod schedules;
+#[cfg(test)]
+mod short_id_tests;
 mod show;
 mod spend;
 mod spent;
@@ -139,9 +139,7 @@ pub use consult::Consult;
 pub use context::Context;
 pub use create::{Create, place_of};
 pub use creator::of_address;
-pub use dashboard::{
-    DashboardSessions, Link as DashboardLink, OpenDashboard, RevokeDashboard, link_lasts,
-};
+pub use dashboard::{DashboardSessions, Link as DashboardLink, OpenDashboard, RevokeDashboard, link_lasts};
 pub use deny::Deny;
 pub use diagnostics::Diagnostics;
 pub use diff::Diff;

@@ -4,8 +4,8 @@ use kernel::{AtWork, Settled, Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 

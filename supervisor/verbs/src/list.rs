@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::one_or_many::{self, OneOrMany};
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
-use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
 use api::command::{Command, Side};
-use upkeep::diagnosis::why;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
 use base::terminal::{Cell, Ink, Screen, printable};
 use base::time::since::Since;
+use upkeep::diagnosis::why;
 
 /// Show the tasks of a board
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

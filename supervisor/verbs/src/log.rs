@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use api::{ANSWERED, Audience, Call, Effect, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
-use setup::lanes::{Format, shown};
 use base::terminal::Screen;
+use setup::lanes::{Format, shown};
 
 /// The most that one call returns.
 const PAGE: u64 = 1 << 20;

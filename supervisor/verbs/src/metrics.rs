@@ -7,13 +7,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use api::command::Command;
-use daemon::{Event, OwnerLink, Phase, Snapshot};
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
-use service::{BoardHandle, Service};
-use net::telemetry::Counts;
 use base::terminal::Screen;
+use daemon::{Event, OwnerLink, Phase, Snapshot};
+use net::telemetry::Counts;
+use service::{BoardHandle, Service};
 
 /// Print metrics for a monitoring system
 #[derive(Clone, Copy, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

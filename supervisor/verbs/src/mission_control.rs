@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::create::{Create, Created, localized};
 use super::{spent, texts};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::given;
 use base::invocation::Invocation;

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb};
 use api::command::Command;
-use daemon::OwnerLink;
+use api::{Audience, Call, Effect, OnBoard, Verb};
 use base::exit::Code;
 use base::failure::Failure;
-use delivery::notify::{Tested, test};
 use base::terminal::{Screen, printable};
+use daemon::OwnerLink;
+use delivery::notify::{Tested, test};
 
 /// Send a test message over a channel
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

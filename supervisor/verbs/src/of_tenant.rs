@@ -4,10 +4,10 @@ use kernel::{Profile, Tenant};
 use workspace::WorkspaceSpec;
 
 use api::Call;
-use setup::config::tenants::TenantConfig;
 use base::exit::Code;
 use base::failure::Failure;
 use host::account::login;
+use setup::config::tenants::TenantConfig;
 
 /// Fills in what a task of a tenant does not name. The task of a worker has what its run may give it.
 ///

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::edit::Edited;
 use super::{Edit, texts};
-use api::{Audience, Call, Effect, Verb, not_for_members};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, not_for_members};
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;

@@ -4,18 +4,18 @@ use kernel::{Pool, Profile, ProposalKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use api::command::Command;
-use setup::config::Config;
-use setup::config::definitions::Found;
-use setup::config::triage::TriageConfig;
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
-use host::home::home_of;
 use base::paths::Root;
-use setup::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
 use base::terminal::{Cell, Screen, printable, printable_lines};
+use host::home::home_of;
+use setup::config::Config;
+use setup::config::definitions::Found;
+use setup::config::triage::TriageConfig;
+use setup::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
 
 /// List the profiles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -6,14 +6,14 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb, confine_to};
-use setup::automation::proposals::Maker;
 use api::command::Command;
-use setup::config::triage::TriageConfig;
+use api::{Audience, Call, Effect, Verb, confine_to};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable};
+use setup::automation::proposals::Maker;
+use setup::config::triage::TriageConfig;
 
 use super::{obstacles, texts};
 

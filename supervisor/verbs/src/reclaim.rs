@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::pending;
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 

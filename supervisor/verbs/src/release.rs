@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::hold::{HoldMatching, On};
 use super::matching::{COMMON_FLAGS, Matching, OnTasks};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 

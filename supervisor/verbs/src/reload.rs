@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
-use setup::config::definitions::Defect;
-use daemon::{Event, OwnerLink};
 use base::failure::Failure;
-use setup::roster::LooseName;
+use daemon::{Event, OwnerLink};
 use service::Service;
+use setup::config::definitions::Defect;
+use setup::roster::LooseName;
 
 /// Tell the daemon to reload the configuration, as SIGHUP does
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::{LockState, RunDir};
 
-use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use crate::boards::require;
 use api::command::Command;
-use daemon::{Event, OwnerLink};
+use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
 use base::terminal::Screen;
-use crate::boards::require;
+use daemon::{Event, OwnerLink};
 
 /// Time that the last readers of a board may take. Watchers leave at once.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::bulk::{Bulk, shown};
 use super::matching::{FLAGS, Matching, on_tasks};
 use super::reopen::begun;
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 
 /// Try tasks again at once

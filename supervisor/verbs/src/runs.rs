@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, ended, texts};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Cell, Ink, Screen};

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, One, pending};
 use super::texts;
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::timestamp::{self, When};

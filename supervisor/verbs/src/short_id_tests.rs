@@ -10,10 +10,7 @@ use serde_json::Value;
 use crate::{Archive, Comment, Link, Unblock};
 
 fn found(schema: &Schema, mut request: Value) -> Vec<String> {
-    in_request(schema, &mut request)
-        .iter()
-        .filter_map(|value| value.as_str().map(str::to_owned))
-        .collect()
+    in_request(schema, &mut request).iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
 #[test]
@@ -40,7 +37,5 @@ fn an_id_is_found_where_a_task_is_named_and_nowhere_else() {
     );
     let request = json!({ "task_ids": ["t_0123abcd", "t_0123", "t_x"], "reason": "t_1" });
     assert_eq!(found(&schema_for!(Unblock), request), ["t_0123"]);
-    assert!(
-        may_be_in(br#"{"task_id":"t_01"}"#) && !may_be_in(br#"{"task_id":"t_0123abcd","title":"t"}"#)
-    );
+    assert!(may_be_in(br#"{"task_id":"t_01"}"#) && !may_be_in(br#"{"task_id":"t_0123abcd","title":"t"}"#));
 }

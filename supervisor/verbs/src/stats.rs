@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spent;
-use api::{Audience, Call, Effect, Verb, confine_to};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, confine_to};
 use base::failure::Failure;
 use base::given;
 use base::terminal::Screen;

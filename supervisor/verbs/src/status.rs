@@ -25,15 +25,15 @@ use self::measure::{daemon_line, measured};
 use self::open::{Open, orphan};
 use self::order::Order;
 pub use self::worker::WorkerHealth;
-use api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
 use api::command::Command;
-use setup::config::definitions::Defect;
-use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, troubles};
+use api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
 use base::failure::Failure;
-use host::socket_file::in_its_place;
-use host::usage::{Tree, Usage};
 use base::owner::{Owner, OwnerLock};
 use base::terminal::Screen;
+use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, troubles};
+use host::socket_file::in_its_place;
+use host::usage::{Tree, Usage};
+use setup::config::definitions::Defect;
 
 /// Time limit of the request: the daemon reads memory only, and the command is used when it is in trouble.
 const ANSWERED: Duration = Duration::from_secs(10);

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use api::{ANSWERED, Audience, Call, Effect, HangUp, Verb, to_its_end};
 use api::command::Command;
-use daemon::{OwnerLink, TaskKey};
+use api::{ANSWERED, Audience, Call, Effect, HangUp, Verb, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
+use daemon::{OwnerLink, TaskKey};
 
 /// Time limit of the agent's confirmation.
 const TIMEOUT: &str = "5s";

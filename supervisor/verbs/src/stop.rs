@@ -4,12 +4,12 @@ use kernel::Clock as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, OnBoard, Verb};
 use api::command::Command;
-use daemon::{Event, OwnerLink, StopMode, StopPlan};
+use api::{Audience, Call, Effect, OnBoard, Verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
+use daemon::{Event, OwnerLink, StopMode, StopPlan};
 
 /// Stop the daemon
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

@@ -9,15 +9,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spent::bytes_brief;
-use api::{Audience, Call, Effect, Verb, blocking, confine_to, require_own};
 use api::command::Command;
-use setup::config::tenants::TenantConfig;
+use api::{Audience, Call, Effect, Verb, blocking, confine_to, require_own};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
-use host::disk_use::DiskUse;
 use base::terminal::{Cell, Screen};
 use base::time::duration::processor;
+use host::disk_use::DiskUse;
+use setup::config::tenants::TenantConfig;
 
 /// Limit on the listed tenants that have tasks and no file.
 const MOST: u32 = 1000;

@@ -6,8 +6,8 @@ use kernel::{Clock as _, LimitSource, Run, Status, SystemClock, Task, TimeLimit,
 use serde::{Deserialize, Serialize};
 
 use api::Call;
-use setup::lanes::check_performer;
 use base::time::timestamp;
+use setup::lanes::check_performer;
 
 /// The time limit of a run that goes on, or of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

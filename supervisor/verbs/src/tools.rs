@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use api::{Audience, Call, Effect, OnBoard, Scope, Verb};
-use setup::automation::plugins::{Plugin, PluginTool};
 use base::failure::Failure;
+use setup::automation::plugins::{Plugin, PluginTool};
 
 /// List the verbs that the caller is offered as tools over MCP
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]

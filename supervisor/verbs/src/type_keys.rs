@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Keyed, NotKeyed, RunDir, TerminalSize};
 
-use api::{Audience, Call, Effect, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb, blocking};
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
+use base::terminal::Screen;
 use service::BoardHandle;
 use service::keyboards::Taken;
-use base::terminal::Screen;
 
 /// Under which name it is stored that a request has begun to type.
 const BEGUN: &str = "type: begun";

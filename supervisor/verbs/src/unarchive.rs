@@ -9,8 +9,8 @@ use workspace::WorkspaceSpec;
 
 use super::bulk::{Bulk, shown};
 use super::matching::{FLAGS, Matching, on_tasks};
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 
 /// Bring archived tasks back

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, shown};
 use super::matching::{FLAGS, Matching, on_tasks};
-use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 
 /// Unblock tasks

@@ -12,8 +12,8 @@ use rustix::net::{SocketType, listen};
 use shim::rundir::write_json;
 
 use base::failure::Failure;
-use host::socket_file;
 use base::paths::Root;
+use host::socket_file;
 
 const FILE: &str = "worker.port";
 

@@ -126,7 +126,7 @@ impl Seat {
     ///
     /// # Errors
     /// The limit of the run, if each of its connections has a request in progress.
-    pub fn busy(&self, run: Option<(BoardId, RunId)>) -> Result<Busy, Bound> {
+    pub(crate) fn busy(&self, run: Option<(BoardId, RunId)>) -> Result<Busy, Bound> {
         let mut members = self.place.crowd.lock();
         if let Some((board, run)) = run {
             members.join(self.place.id, Group::Run(board, run), self.place.most)?;

@@ -12,8 +12,8 @@ use super::bind::{bind_loopback, bind_unix};
 use super::run_doors::RunDoors;
 use super::serve::{Door, Doorway, Side};
 use base::failure::Failure;
-use host::manager_socket::OperatorSocket;
 use base::paths::Root;
+use host::manager_socket::OperatorSocket;
 
 /// Access of workers to the board on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +37,7 @@ pub struct Listeners {
 impl Listeners {
     /// Binds the listeners, and makes the operator's self-probe. The root's lock is held, so an existing socket file
     /// belongs to a dead daemon, unless a service manager listens there.
-    pub fn bind(
-        root: &Root,
-        sockets: Sockets,
-        operator: OperatorSocket,
-    ) -> Result<(Self, Bell), Failure> {
+    pub fn bind(root: &Root, sockets: Sockets, operator: OperatorSocket) -> Result<(Self, Bell), Failure> {
         let operator = match operator {
             OperatorSocket::Passed(listener) => Some(listener),
             OperatorSocket::Held => None,

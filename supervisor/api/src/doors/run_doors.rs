@@ -26,8 +26,8 @@ use super::bind::bind_unix;
 use super::runtime::WorkersRuntime;
 use super::serve::{Door, Doorway, Side};
 use base::failure::Failure;
-use host::readiness::readable;
 use base::paths::{DOOR, Root, make_dir};
+use host::readiness::readable;
 
 /// Number of connections of a run that may wait to be accepted. Further ones fail with `EAGAIN`, or block in
 /// connect(2).
@@ -112,12 +112,7 @@ impl RunDoors {
     }
 
     /// Opens the listener of a run for a worker of this user. Returns the path of the socket. Blocking.
-    pub fn open(
-        &self,
-        board: BoardId,
-        run: RunId,
-        identity: Option<Identity>,
-    ) -> Result<PathBuf, Failure> {
+    pub fn open(&self, board: BoardId, run: RunId, identity: Option<Identity>) -> Result<PathBuf, Failure> {
         let socket = self.root.run_door(board, run);
         // The directory stays the daemon's, so that the worker cannot change or replace its contents.
         let (mode, group) = match identity {

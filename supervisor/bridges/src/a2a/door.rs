@@ -29,8 +29,8 @@ use super::senders::{Senders, Shut};
 use super::strangers::{Stranger, Strangers};
 use super::stream;
 use base::a2a_wire::VERSION;
-use setup::config::a2a::A2aConfig;
 use service::Service;
+use setup::config::a2a::A2aConfig;
 
 /// Time limits of a request's head, and of its body.
 const HEAD: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@ use kernel::Actor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use api::hash_token;
+use service::Service;
 use setup::config::Config;
 use setup::config::a2a::A2aSender;
-use service::Service;
 
 /// Limit on the requests of one sender in progress, streams included.
 const AT_ONCE: usize = 16;

@@ -8,10 +8,10 @@ use futures_util::FutureExt as _;
 
 use super::conversation::Conversation;
 use super::pace::Pace;
-use setup::automation::chat::{ChatFile, Heard};
-use setup::config::notify::Channel;
 use delivery::notify::{Talk, Undelivered};
 use service::Service;
+use setup::automation::chat::{ChatFile, Heard};
+use setup::config::notify::Channel;
 
 /// Longest pause before a reply that a service may ask for.
 const REPLY_PAUSE: Duration = Duration::from_secs(30);

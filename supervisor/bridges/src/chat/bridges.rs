@@ -10,9 +10,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::bridge::Bridge;
 use super::{discord, slack, telegram, webhook};
-use setup::config::notify::Kind;
 use delivery::notify::Undelivered;
 use service::Service;
+use setup::config::notify::Kind;
 
 /// Longest pause before another try of a service.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);

@@ -12,11 +12,11 @@ use super::pace::{Pace, Turn};
 use super::registry::{help, help_of, is_open, kanban, schedules};
 use super::reply;
 use super::verb::{Asker, permit};
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
-use setup::config::notify::Kind;
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
+use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use setup::config::notify::Kind;
 use verbs::{Answer, Approve, Comment, Deny};
 
 /// Size limit of a message, in bytes.

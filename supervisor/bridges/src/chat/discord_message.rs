@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::bridge::Bridge;
 use super::conversation::Conversation;
-use setup::automation::chat::{Chatroom, Heard, Known, Repeat};
 use delivery::notify::message_number;
+use setup::automation::chat::{Chatroom, Heard, Known, Repeat};
 
 /// Carries out a message that was not received before.
 pub(super) async fn take(

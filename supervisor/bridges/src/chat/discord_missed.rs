@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::bridge::Bridge;
 use super::conversation::Conversation;
 use super::discord_message::take;
-use setup::automation::chat::{Chatroom, Known};
 use delivery::notify::{Undelivered, message_number};
+use setup::automation::chat::{Chatroom, Known};
 
 /// Time limit of the reading. The gateway expects a heartbeat after 41 s.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::verb::{Asker, permit};
 use api::{Audience, Call, Effect, Verb};
-use setup::automation::chat::May;
 use base::exit::Code;
 use base::failure::Failure;
 use host::unlinked;
+use setup::automation::chat::May;
 use verbs::place_of;
 
 /// Word that removes the directory.

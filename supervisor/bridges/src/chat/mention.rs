@@ -4,8 +4,8 @@ use kernel::{Mention, NewTask, Profile, SubscriptionKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use api::{Audience, Call, Effect, Verb};
 use api::command::Command;
+use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use verbs::place_of;

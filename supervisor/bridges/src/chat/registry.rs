@@ -10,12 +10,10 @@ use super::listing::list;
 use super::scheduling::add;
 use super::verb::{Asker, parsed, parser, permit};
 use api::Verb as _;
-use setup::automation::chat::May;
 use base::exit::Code;
 use base::failure::Failure;
-use verbs::{
-    self, Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, ScheduleLine,
-};
+use setup::automation::chat::May;
+use verbs::{Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, RunSchedule, ScheduleLine};
 
 /// Usage of `/schedules`.
 const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME, rm NAME, \

@@ -5,8 +5,8 @@ use kernel::{Missed, Overlap, Profile, ScheduleName};
 
 use super::here::place;
 use super::verb::{Asker, parsed};
-use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use base::failure::Failure;
+use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use verbs::{SaveSchedule, of_address};
 
 /// What `/schedules add` takes.

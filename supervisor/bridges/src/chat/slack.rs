@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use setup::automation::chat::Heard;
 use delivery::notify::{Socket, Undelivered};
+use setup::automation::chat::Heard;
 
 /// Longest silence of a connection; the service sends pings more often.
 const SILENCE: Duration = Duration::from_mins(5);

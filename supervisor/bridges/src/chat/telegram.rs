@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use setup::automation::chat::Heard;
 use delivery::notify::Undelivered;
+use setup::automation::chat::Heard;
 
 /// Time for which the service holds a request without updates.
 const POLL: Duration = Duration::from_secs(50);

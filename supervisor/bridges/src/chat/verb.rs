@@ -9,15 +9,15 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command as Parser};
 use kernel::{Actor, Address, BoardName, RequestId};
 
 use super::commands::for_chats;
-use api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
 use api::command::Command;
+use api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
-use service::Service;
 use base::short_ids;
 use base::terminal::Screen;
+use service::Service;
+use setup::automation::chat::{ChatFile, Heard, May, Sender};
 use verbs::Resolve;
 
 /// Width of tables, in characters.

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use api::{Answered, Ask, Messages, Verb as _, Whole, answered};
-use setup::automation::chat::{Heard, Posted};
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::notify::{Talk, Undelivered};
+use setup::automation::chat::{Heard, Posted};
 use verbs::ListChats;
 
 /// Path before the name of the chat.

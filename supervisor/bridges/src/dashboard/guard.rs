@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::Response;
 
-use setup::browsers::{Browsers, Session};
-use setup::config::dashboard::DashboardConfig;
 use base::exit::Code;
 use base::failure::Failure;
+use setup::browsers::{Browsers, Session};
+use setup::config::dashboard::DashboardConfig;
 
 /// Header with the key of a session.
 pub(super) const KEY: &str = "x-supervisor-dashboard";

@@ -13,10 +13,10 @@ use serde_json::json;
 use super::guard;
 use super::visit::Visit;
 use api::blocking;
-use setup::browsers::{self, Begun, NotBegun, Owner, Session, SessionId};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
+use setup::browsers::{self, Begun, NotBegun, Owner, Session, SessionId};
 
 /// Size limit of a request for a session, in bytes.
 const LONGEST: usize = 1 << 10;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 
 use super::guard;
-use setup::browsers::{Browsers, Session};
 use base::failure::Failure;
+use setup::browsers::{Browsers, Session};
 
 /// A request from the dashboard's own page, or without an origin.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use workspace::Loss;
 
 use super::{Fate, Item, Kind, Owner, Scratch, Sweep, has_scratch, logs, runs, sessions, worktrees};
 use base::failure::Failure;
-use host::uids::uids_of;
 use base::paths::Root;
+use host::uids::uids_of;
 use service::{BoardHandle, Service};
 
 /// Events folded in one transaction; other writes wait for it.

@@ -12,8 +12,8 @@ use workspace::{Job, Name, WorkspaceSpec};
 
 use super::{Fate, Sweep, places, sessions};
 use base::failure::Failure;
-use host::job;
 use base::paths::Root;
+use host::job;
 use service::BoardHandle;
 
 /// Expected owner of a scratch workspace.

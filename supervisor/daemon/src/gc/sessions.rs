@@ -7,8 +7,8 @@ use kernel::{BoardName, TaskId};
 use workspace::{Job, Name, Size};
 
 use super::{Fate, Sweep, places};
-use host::job;
 use base::paths::Root;
+use host::job;
 
 /// Examines the sessions of a task, or removes them. Blocking.
 pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> Fate {

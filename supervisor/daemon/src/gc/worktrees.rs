@@ -8,8 +8,8 @@ use kernel::{BoardName, Run, Task};
 use workspace::{Job, Loss, Name, Origin, Size, WorkspaceSpec, Worktree, directory};
 
 use super::{Fate, Sweep, places};
-use host::job::{self, Cause, JobFailure};
 use base::paths::Root;
+use host::job::{self, Cause, JobFailure};
 
 /// Returns the path of a task's worktree; none for a task with another kind of workspace.
 pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {

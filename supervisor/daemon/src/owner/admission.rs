@@ -8,10 +8,10 @@ use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, 
 use workspace::WorkspaceSpec;
 
 use super::snapshot::PoolUse;
-use setup::config::Config;
-use setup::config::admission::{Limits, Pools};
 use crate::run::environment::{Environment, Needs};
 use crate::run::key::TaskKey;
+use setup::config::Config;
+use setup::config::admission::{Limits, Pools};
 use setup::roster::{Roster, Share};
 
 /// Limit on the worktrees of one tenant that are prepared at the same time.
@@ -179,7 +179,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds up claims.
-    pub fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
+    pub(crate) fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
         let mut tally = Tally::default();
         for claim in running {
             tally.add(claim);
@@ -188,15 +188,15 @@ impl Tally {
     }
 
     /// Keeps the reserve from tasks without a tenant too.
-    pub fn share(&mut self) {
+    pub(crate) fn share(&mut self) {
         self.is_shared = true;
     }
 
-    pub fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    pub fn add(&mut self, claim: &Claim) {
+    pub(crate) fn add(&mut self, claim: &Claim) {
         self.is_shared |= claim.tenant.is_some();
         self.keys.insert(claim.key.clone());
         if let Some(place) = &claim.place {
@@ -225,12 +225,12 @@ impl Tally {
     }
 
     /// True if every slot for tasks is taken.
-    pub fn is_full(&self, limits: &Limits) -> bool {
+    pub(crate) fn is_full(&self, limits: &Limits) -> bool {
         self.total_at(0) >= limits.total()
     }
 
     /// Returns the number of running tasks of a profile, without questions.
-    pub fn of_profile(&self, profile: &Profile) -> usize {
+    pub(crate) fn of_profile(&self, profile: &Profile) -> usize {
         self.of_profile_at(0, profile)
     }
 
@@ -243,7 +243,7 @@ impl Tally {
     }
 
     /// Returns the use of each pool that is configured or in use.
-    pub fn pools(&self, pools: &Pools) -> Vec<PoolUse> {
+    pub(crate) fn pools(&self, pools: &Pools) -> Vec<PoolUse> {
         let names: BTreeSet<&Pool> = pools.keys().chain(self.pools.keys()).collect();
         let pool_use = |name: &Pool| PoolUse {
             name: name.clone(),
@@ -254,7 +254,7 @@ impl Tally {
     }
 
     /// Returns the reason why a task may not start beside the resources in use.
-    pub fn refusal(&self, claim: &Claim, config: &Config) -> Option<Refusal> {
+    pub(crate) fn refusal(&self, claim: &Claim, config: &Config) -> Option<Refusal> {
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
         }

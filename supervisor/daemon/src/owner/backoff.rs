@@ -15,7 +15,7 @@ use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
 
 pub(crate) use self::host::Died;
 use self::host::HostBreakers;
-pub use self::kept::Kept;
+pub(crate) use self::kept::Kept;
 use super::wait::{FIRST, Wait, after};
 use crate::run::attempt::Charge;
 use crate::run::environment::Environment;
@@ -151,13 +151,7 @@ impl Backoff {
     }
 
     /// Records that a start failed because of an environment.
-    pub(crate) fn trip(
-        &mut self,
-        environment: Environment,
-        by: TaskKey,
-        why: String,
-        now: Timestamp,
-    ) {
+    pub(crate) fn trip(&mut self, environment: Environment, by: TaskKey, why: String, now: Timestamp) {
         let before = self.broken.get(&environment);
         let times = before.map_or(0, |breaker| breaker.wait.times);
         let (board, is_kept) =

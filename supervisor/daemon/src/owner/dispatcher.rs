@@ -19,12 +19,12 @@ use super::event::Event;
 use super::extent::Extent;
 use super::room::Room;
 use super::stopping::{StopMode, next_mode, sharper_mode};
-use setup::config::Config;
 use crate::run::attempt::{Attempt, Terms};
 use crate::run::environment::Needs;
 use crate::run::key::TaskKey;
 use crate::run::live::{LiveRun, ShimHandle};
 use host::headroom::{self, Gauge};
+use setup::config::Config;
 use setup::roster::Share;
 
 /// Interval between measurements of a host with too little memory or too much load.
@@ -70,7 +70,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// Makes the state for boards without live runs.
-    pub fn new(boards: Vec<BoardName>, extent: Extent, config: Arc<Config>) -> Self {
+    pub(crate) fn new(boards: Vec<BoardName>, extent: Extent, config: Arc<Config>) -> Self {
         Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
             damaged: BTreeSet::new(),
@@ -105,7 +105,7 @@ impl Dispatcher {
     }
 
     /// Adds a run that an earlier daemon started.
-    pub fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, share: Share) {
+    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, share: Share) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
         let who = (live.tenant.clone(), live.profile.clone());
         let claim = Claim::taking(key.clone(), who, &live.workspace, (needs, share));
@@ -114,7 +114,7 @@ impl Dispatcher {
     }
 
     /// Decides on an event. `now` is the real-time clock.
-    pub fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
+    pub(crate) fn decide(&mut self, event: Event, now: Timestamp) -> Vec<Action> {
         // `status` sends two requests, and counts once. Requests of the watchdog do not count.
         self.wakeups += u64::from(!matches!(event, Event::Why(..) | Event::Room(..) | Event::Beat(_)));
         let mut actions = match event {

@@ -11,7 +11,6 @@ use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
 use super::look::read_board;
-use setup::config::Config;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
 use crate::run::report::Report;
@@ -22,8 +21,9 @@ use base::failpoint;
 use base::failure::Failure;
 use host::service_link::ServiceLink;
 use host::timer::{Armed, Expiry, WallTimer};
-use setup::roster::Roster;
 use service::Service;
+use setup::config::Config;
+use setup::roster::Roster;
 
 /// Decides and acts until nothing is left to do, or the daemon is to stop.
 pub(crate) async fn own(

@@ -3,8 +3,8 @@
 use kernel::{Waiting, WaitingCode};
 use policies::ByteSize;
 
-use setup::config::admission::DispatchConfig;
 use host::headroom::{Gauge, Pressure};
+use setup::config::admission::DispatchConfig;
 
 /// Returns the resource that the host lacks, as a reason to wait. Reads the gauge only if the configuration sets a
 /// limit.

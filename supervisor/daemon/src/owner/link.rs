@@ -14,8 +14,8 @@ use crate::run::report::ReportsInbox;
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::plugins::Calls;
-use service::{Listener, Service};
 use net::telemetry::Tracer;
+use service::{Listener, Service};
 
 /// Capacity of the queue. Nearly each event is a request that waits for its reply, of which the listeners admit a
 /// limited number, or the result of a question that the loop asked a board once. A sender waits while the queue is
@@ -113,10 +113,7 @@ impl OwnerLink {
     ///
     /// # Errors
     /// The loop has ended.
-    pub async fn ask<T>(
-        &self,
-        question: impl FnOnce(oneshot::Sender<T>) -> Event,
-    ) -> Result<T, Failure> {
+    pub async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Event) -> Result<T, Failure> {
         let stopping = || {
             Failure::new(Code::TryAgain, "the daemon is stopping")
                 .hint("it answers again after it has ended and was restarted: supervisor daemon")
@@ -156,7 +153,7 @@ impl Inbox {
     ///
     /// Reports of runs come first: a shortage of the host must be known before the board that changed for it is read.
     /// Runs are few and report seldom, so other events do not wait long.
-    pub async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> Event {
         // All three are cancel-safe: an unread event stays in its queue.
         let other = async {
             tokio::select! {

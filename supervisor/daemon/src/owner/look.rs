@@ -15,10 +15,10 @@ use super::event::Event;
 use super::link::OwnerLink;
 use super::room::Room;
 use super::routing;
-use setup::config::Config;
 use crate::run::context::Context;
 use crate::run::troubles;
 use base::failure::Failure;
+use setup::config::Config;
 use setup::lanes::check_performer;
 use setup::roster::Roster;
 

@@ -21,11 +21,7 @@ pub(crate) type LeftWaiting = BTreeMap<TaskKey, Waiting>;
 /// are lost with it.
 ///
 /// A daemon that runs until it is stopped answers such questions while it lives, and returns nothing here.
-pub(crate) fn left_waiting(
-    context: &Context,
-    dispatcher: &Dispatcher,
-    extent: Extent,
-) -> LeftWaiting {
+pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, extent: Extent) -> LeftWaiting {
     if extent == Extent::Forever {
         return LeftWaiting::new();
     }

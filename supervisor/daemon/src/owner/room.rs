@@ -10,9 +10,9 @@ use super::backoff::{Allowance, Backoff};
 use super::headroom::lack;
 use super::snapshot::PoolUse;
 use super::stopping::StopMode;
-use setup::config::Config;
 use crate::run::environment::Environment;
 use host::headroom::Gauge;
+use setup::config::Config;
 
 /// Reason of every task while dispatch is disabled.
 pub(crate) const DISABLED: &str =

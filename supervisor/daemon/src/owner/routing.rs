@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kernel::{Actor, BoardName, Error, ProposalKind, ReviewTerms};
 
-use setup::automation::proposals::Maker;
 use crate::run::context::Context;
+use setup::automation::proposals::Maker;
 
 /// Limit on the tasks of one board asked about at once. Their commit triggers the next read.
 const AT_ONCE: u32 = 16;

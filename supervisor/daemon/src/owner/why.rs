@@ -9,8 +9,8 @@ use kernel::{BoardName, Profile, Status, Task, TaskId, Waiting, WaitingCode};
 use super::admission::{Asked, Claim};
 use super::event::Event;
 use super::link::OwnerLink;
-use setup::config::Config;
 use crate::run::key::TaskKey;
+use setup::config::Config;
 use setup::lanes::check_performer;
 use setup::roster::{CannotRun, Roster};
 

@@ -26,7 +26,7 @@ pub(crate) struct Taken {
 
 impl Taken {
     /// Makes a result without a taken file, from the reasons.
-    pub fn lost(lost: Vec<LostArtifact>) -> Self {
+    pub(crate) fn lost(lost: Vec<LostArtifact>) -> Self {
         Taken { handed: Handed { lost, ..Handed::default() }, ..Taken::default() }
     }
 
@@ -36,7 +36,7 @@ impl Taken {
     }
 
     /// Adds another result.
-    pub fn join(&mut self, more: Taken) {
+    pub(crate) fn join(&mut self, more: Taken) {
         self.handed.kept.extend(more.handed.kept);
         self.handed.lost.extend(more.handed.lost);
         self.guards.extend(more.guards);

@@ -21,7 +21,7 @@ pub(super) struct Bell {
 
 impl Bells {
     /// Notifies the live run of a task, if it is registered. Does not block.
-    pub fn ring(&self, key: &TaskKey) {
+    pub(crate) fn ring(&self, key: &TaskKey) {
         if let Some(news) = self.locked().get(key) {
             news.notify_one();
         }

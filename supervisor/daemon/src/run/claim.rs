@@ -14,9 +14,9 @@ use super::provision::Provision;
 use super::session::{self, Next, Resume};
 use api::hash_token;
 use base::failure::Failure;
+use service::BoardHandle;
 use setup::lanes::Skill;
 use setup::roster::{Resolved, Roster, Share};
-use service::BoardHandle;
 
 /// Limit on the skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;

@@ -14,8 +14,8 @@ use workspace::{Claims, Job, Outcome, Unfounded};
 
 use super::records::Records;
 use base::failure::Failure;
-use host::job;
 use base::paths::Root;
+use host::job;
 
 /// Keys of a handoff's metadata that name commits: a list, or one.
 const KEYS: [&str; 2] = ["commits", "commit"];

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use policies::{Boundary, Closed, Standing};
 use workspace::WorkspaceSpec;
 
-use setup::config::WorkerConfig;
 use base::exit::Code;
 use base::failure::Failure;
-use host::neighbours;
 use base::paths::Root;
+use host::neighbours;
+use setup::config::WorkerConfig;
 
 /// Returns the places that stay closed to a run: the supervisor's and other users' on this host, without the run's own,
 /// and the directories of other tasks, `tasks`.
@@ -34,11 +34,7 @@ pub(crate) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
 }
 
 /// Refuses a workspace that is a place of a supervisor, lies in one or holds one.
-pub(crate) fn check(
-    root: &Root,
-    config: &WorkerConfig,
-    spec: &WorkspaceSpec,
-) -> Result<(), Failure> {
+pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) -> Result<(), Failure> {
     let Some(path) = directory(spec) else { return Ok(()) };
     let boundary = Boundary::around(&neighbours::closed(root, config)?)
         .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;

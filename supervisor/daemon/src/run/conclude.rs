@@ -20,8 +20,8 @@ use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
 use super::traces::{self, Records};
 use super::unkillable::Leftover;
-use setup::lanes::{Contact, not_before};
 use service::BoardHandle;
+use setup::lanes::{Contact, not_before};
 
 /// Ends a run whose shim was not started.
 pub(crate) async fn fail_to_start(

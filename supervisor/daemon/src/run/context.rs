@@ -12,10 +12,10 @@ use super::key::TaskKey;
 use super::order::Host;
 use super::report::{Report, Reports};
 use super::starts::Starts;
-use setup::config::Tuning;
 use delivery::plugins::Calls;
-use service::Service;
 use net::telemetry::Tracer;
+use service::Service;
+use setup::config::Tuning;
 
 /// Pause between two tries to record a fact on a board that cannot be written.
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
@@ -42,13 +42,13 @@ pub(crate) struct Context {
 
 impl Context {
     /// Has a shim wait for the next run.
-    pub fn refill(self: &Arc<Self>) {
+    pub(crate) fn refill(self: &Arc<Self>) {
         let context = Arc::clone(self);
         self.tasks.spawn_blocking(move || context.host.spares.refill());
     }
 
     /// Reports to the owner loop. Waits while its queue is full.
-    pub async fn tell(&self, key: &TaskKey, report: Report) {
+    pub(crate) async fn tell(&self, key: &TaskKey, report: Report) {
         self.reports.tell(key, report).await;
     }
 }

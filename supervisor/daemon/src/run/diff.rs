@@ -14,9 +14,9 @@ use super::place;
 use super::records::Records;
 use base::exit::Code;
 use base::failure::Failure;
+use base::paths::Root;
 use host::job;
 use host::worker_user::job_user;
-use base::paths::Root;
 
 /// Request for the changes of a task.
 #[derive(Clone, Debug)]

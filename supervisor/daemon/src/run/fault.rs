@@ -29,7 +29,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Returns the fault of a start that the shim or `confine` reported as failed.
-    pub fn of(failed: &FailedStart, needs: &Needs) -> Self {
+    pub(crate) fn of(failed: &FailedStart, needs: &Needs) -> Self {
         if failed.concern != Concern::Limit && failed.errno.is_some_and(is_shortage_number) {
             return Fault::Host;
         }
@@ -55,32 +55,28 @@ pub(crate) struct LaunchError {
 
 impl LaunchError {
     /// Makes an error that is the task's fault.
-    pub fn task(stage: Stage, error: impl Into<String>) -> Self {
+    pub(crate) fn task(stage: Stage, error: impl Into<String>) -> Self {
         LaunchError { stage, error: error.into(), fault: Fault::Task }
     }
 
     /// Makes an error in the task's definition, which is not tried again.
-    pub fn definition(stage: Stage, error: impl Into<String>) -> Self {
+    pub(crate) fn definition(stage: Stage, error: impl Into<String>) -> Self {
         LaunchError { stage, error: error.into(), fault: Fault::Definition }
     }
 
     /// Makes an error of a system call in the root's own directories; a shortage is the host's fault.
-    pub fn system(stage: Stage, error: &(dyn Error + 'static)) -> Self {
+    pub(crate) fn system(stage: Stage, error: &(dyn Error + 'static)) -> Self {
         LaunchError::at(stage, Environment::Root, error)
     }
 
     /// Makes an error of a system call on an environment; a shortage is the host's fault.
-    pub fn at(
-        stage: Stage,
-        environment: Environment,
-        error: &(dyn Error + 'static),
-    ) -> Self {
+    pub(crate) fn at(stage: Stage, environment: Environment, error: &(dyn Error + 'static)) -> Self {
         let fault = if is_shortage(error) { Fault::Host } else { Fault::Environment(environment) };
         LaunchError { stage, error: base::failure::with_causes(error), fault }
     }
 
     /// Makes an error from a refusal by another part of this program, about an environment.
-    pub fn refusal(stage: Stage, environment: Environment, failure: Failure) -> Self {
+    pub(crate) fn refusal(stage: Stage, environment: Environment, failure: Failure) -> Self {
         // `Failure::file` set the code from the error number.
         let is_host = failure.code == Code::TryAgain;
         let fault = if is_host { Fault::Host } else { Fault::Environment(environment) };
@@ -88,7 +84,7 @@ impl LaunchError {
     }
 
     /// Makes an error from a failed preparation of a workspace.
-    pub fn workspace(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+    pub(crate) fn workspace(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         let is_general = match &place {
             // These are made by the daemon alone, or exist already.
             Environment::Workspaces(_) | Environment::Directory(_) => true,
@@ -111,7 +107,7 @@ impl LaunchError {
     }
 
     /// Makes an error for a directory whose owner could not be determined.
-    pub fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+    pub(crate) fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         LaunchError::of_job(stage, failure, Fault::Environment(place))
     }
 

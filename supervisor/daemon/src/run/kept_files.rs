@@ -13,10 +13,10 @@ use super::environment::Environment;
 use super::fault::LaunchError;
 use super::stage::Stage;
 use base::failure::Failure;
+use base::paths::Root;
 use host::job::{self, Cause, Placing};
 use host::kept::{self, KeptHome, Left};
 use setup::lanes::Lane;
-use base::paths::Root;
 use setup::roster::Home;
 
 const STAGE: Stage = Stage::PlaceLogin;

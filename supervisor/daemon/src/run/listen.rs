@@ -20,8 +20,8 @@ use super::messages;
 use super::note::Note;
 use super::overdue;
 use host::watch::Watched;
-use setup::lanes::{EndingRules, SoFar, read_so_far};
 use service::BoardHandle;
+use setup::lanes::{EndingRules, SoFar, read_so_far};
 
 /// Least pause between two reads of one run.
 const PAUSE: Duration = Duration::from_secs(5);

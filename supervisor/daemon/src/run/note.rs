@@ -62,7 +62,7 @@ impl Note {
     ///
     /// # Errors
     /// The host lacks a resource for now, so that nothing is known of the note.
-    pub fn read(dir: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
         let bytes = unless_short(std::fs::read(dir.join(FILE)))?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
@@ -72,7 +72,7 @@ impl Note {
     }
 
     /// Returns the worker's user, if not the daemon's.
-    pub fn identity(&self) -> Option<Identity> {
+    pub(crate) fn identity(&self) -> Option<Identity> {
         self.identity.map(|(uid, gid)| Identity { uid, gid })
     }
 }

@@ -15,12 +15,12 @@ use super::fault::LaunchError;
 use super::session::Resume;
 use super::stage::Stage;
 use api::RunDoors;
-use setup::config::Config;
+use base::paths::Root;
 use host::cgroup::Cgroups;
 use host::spare::Spares;
-use setup::lanes::{Lane, Skill};
-use base::paths::Root;
 use net::proxy::WaysOut;
+use setup::config::Config;
+use setup::lanes::{Lane, Skill};
 use setup::roster::{Home, RunLimits, Share};
 
 /// The host and the daemon, as far as a start needs them.
@@ -53,7 +53,7 @@ impl Host {
     }
 
     /// Releases the daemon's resources on the host, and leaves live runs their own.
-    pub fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.ways.keep_figures();
         self.spares.close();
         if let Ok(cgroups) = &self.cgroups {
@@ -77,11 +77,7 @@ impl Host {
 
     /// Returns the cgroups that may belong to a run: the one of its name, and the one in its spec. The latter has
     /// another name if the shim had waited for the run.
-    pub fn groups(
-        &self,
-        board: &kernel::BoardName,
-        run: kernel::RunId,
-    ) -> BTreeSet<PathBuf> {
+    pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
         let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
         let dir = RunDir::open(&self.root.run_dir(board, run));
         let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);

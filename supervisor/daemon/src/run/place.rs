@@ -14,10 +14,10 @@ use super::fault::{Fault, LaunchError, with_hint};
 use super::stage::Stage;
 use base::exit::Code;
 use base::failure::Failure;
+use base::paths::make_dir;
 use host::job::{self, JobFailure, system_reads};
 use host::unlinked;
 use host::worker_user::{Standing, Unfit};
-use base::paths::make_dir;
 
 /// Numbers that only one task has.
 pub(crate) struct OwnNumbers<'a> {

@@ -15,8 +15,8 @@ use super::key::TaskKey;
 use super::shim_watch::tell_started;
 use super::unkillable::tell_unkillable;
 use base::failure::Failure;
-use host::socket_file;
 use base::paths::Root;
+use host::socket_file;
 
 /// Notification from a shim: only a hint, because the run directory holds the facts.
 #[derive(serde::Deserialize)]

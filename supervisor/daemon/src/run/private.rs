@@ -20,7 +20,7 @@ pub(crate) struct Private {
 
 impl Private {
     /// Returns the places in a directory.
-    pub fn at(dir: &Path) -> Self {
+    pub(crate) fn at(dir: &Path) -> Self {
         Private {
             home: dir.join("home"),
             tmp: dir.join("tmp"),
@@ -32,7 +32,7 @@ impl Private {
     /// Makes the places, and writes the prompt and the files of the home. All are made before they are given to the
     /// worker, none of whose processes runs yet. `kept` is a path in the home and the directory it links to, which
     /// outlives the run.
-    pub fn make(
+    pub(crate) fn make(
         &self,
         identity: Option<Identity>,
         prompt: &str,

@@ -16,12 +16,12 @@ use super::live::LiveRun;
 use super::note::Note;
 use super::run_task::adopt;
 use super::{remains, survivors};
-use setup::config::Config;
 use base::failure::Failure;
 use host::{ended, remove, watch};
 use net::proxy::Served;
-use setup::roster::{Roster, Share};
 use service::BoardHandle;
+use setup::config::Config;
+use setup::roster::{Roster, Share};
 
 /// A run of an earlier daemon that this one handles until its end.
 #[derive(Debug)]
@@ -37,10 +37,7 @@ pub(crate) struct Recovered {
 
 /// Classifies every open run of a board, and returns them. Starts a task for each that follows it to its end; waits for
 /// nothing.
-pub(crate) fn recover(
-    context: &Arc<Context>,
-    board: &Arc<BoardHandle>,
-) -> Result<Vec<Recovered>, Failure> {
+pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Result<Vec<Recovered>, Failure> {
     let runs = board.readers().with(|view| view.open_runs())?;
     let runs: Vec<Run> = runs.into_iter().filter(|run| run.holder == Holder::Supervisor).collect();
     let mut recovered = Vec::new();

@@ -29,22 +29,17 @@ pub(crate) enum Next {
 
 impl<'a> Trouble<'a> {
     /// Makes a record without any delay yet.
-    pub fn new(
-        context: &'a Context,
-        board: &'a BoardHandle,
-        key: &'a TaskKey,
-        run: &'a Run,
-    ) -> Self {
+    pub(crate) fn new(context: &'a Context, board: &'a BoardHandle, key: &'a TaskKey, run: &'a Run) -> Self {
         Trouble { context, board, key, run, shown_at: None }
     }
 
     /// Returns the run's key.
-    pub fn key(&self) -> &TaskKey {
+    pub(crate) fn key(&self) -> &TaskKey {
         self.key
     }
 
     /// Shows the delay, and waits for the next try or a person's decision.
-    pub async fn wait(&mut self, why: &str) -> Next {
+    pub(crate) async fn wait(&mut self, why: &str) -> Next {
         if self.shown_at.is_none() {
             self.shown_at = self.board.readers().with(|view| view.last_event()).ok();
         }

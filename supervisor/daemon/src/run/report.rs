@@ -62,13 +62,13 @@ pub(crate) struct Reports(mpsc::Sender<(TaskKey, Report)>);
 pub(crate) type ReportsInbox = mpsc::Receiver<(TaskKey, Report)>;
 
 impl Reports {
-    pub fn queue() -> (Self, ReportsInbox) {
+    pub(crate) fn queue() -> (Self, ReportsInbox) {
         let (reports, inbox) = mpsc::channel(BOUND);
         (Reports(reports), inbox)
     }
 
     /// Reports to the owner loop. Waits while the queue is full.
-    pub async fn tell(&self, key: &TaskKey, report: Report) {
+    pub(crate) async fn tell(&self, key: &TaskKey, report: Report) {
         // The loop ends only with the daemon; the next one reads the board.
         drop(self.0.send((key.clone(), report)).await);
     }

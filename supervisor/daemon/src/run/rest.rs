@@ -6,8 +6,8 @@ use workspace::{CommitTerms, Job, Outcome, Span, Uncommitted, Worktree};
 
 use super::place;
 use super::seal::SealedTree;
-use host::job::{self, Cause};
 use base::terminal::printable;
+use host::job::{self, Cause};
 
 /// Number of paths that the reason of a block names.
 const NAMED: usize = 20;

@@ -24,8 +24,8 @@ use base::exit::Code;
 use base::failpoint;
 use host::watch::Watched;
 use net::proxy::Served;
-use setup::roster::Roster;
 use service::BoardHandle;
+use setup::roster::Roster;
 
 /// Runs one task. `cancel` gives up its start.
 pub(crate) async fn run_task(

@@ -17,7 +17,7 @@ pub(crate) struct Starts {
 
 impl Starts {
     /// Records that a start begins. A task has at most one.
-    pub fn begin(&self, key: &TaskKey) -> CancellationToken {
+    pub(crate) fn begin(&self, key: &TaskKey) -> CancellationToken {
         let token = CancellationToken::new();
         self.all().insert(key.clone(), token.clone());
         token
@@ -31,7 +31,7 @@ impl Starts {
     }
 
     /// Records that a start is over, in any way.
-    pub fn end(&self, key: &TaskKey) {
+    pub(crate) fn end(&self, key: &TaskKey) {
         self.all().remove(key);
     }
 

@@ -10,14 +10,14 @@ use workspace::{Job, WorkspaceSpec};
 
 use super::closed;
 use super::place::{ground_of, remedy};
-use setup::config::WorkerConfig;
 use base::exit::Code;
 use base::failure::Failure;
+use base::paths::Root;
 use host::job::{self, Cause, JobFailure};
 use host::unlinked;
 use host::worker_user::{Standing, job_user};
-use base::paths::Root;
 use service::Service;
+use setup::config::WorkerConfig;
 
 /// State of a workspace's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

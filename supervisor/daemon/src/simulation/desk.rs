@@ -11,7 +11,6 @@ use super::hazard::Hazard;
 use super::host::HostRun;
 use super::life::{Freed, Ground, Life};
 use super::plant::Plant;
-use setup::config::Config;
 use crate::owner::action::Action;
 use crate::owner::backoff::Kept;
 use crate::owner::dispatcher::Dispatcher;
@@ -27,6 +26,7 @@ use crate::run::live::LiveRun;
 use crate::run::report::Report;
 use crate::run::starts::Starts;
 use base::failure::Failure;
+use setup::config::Config;
 
 /// An operation on the board that the owner loop has requested, in progress.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use super::hazard::{Hazard, Hazards};
 use super::host::{Host, HostRun, ShimLife, WorkerLife};
 use super::plant::Plant;
 use super::traces::{HostTraces, group_of};
-use setup::config::Config;
 use crate::run::attempt::{Attempt, Charge, Terms};
 use crate::run::conclude::{failed_start, not_started};
 use crate::run::environment::Needs;
@@ -27,6 +26,7 @@ use crate::run::report::{Ended, Report};
 use crate::run::settle::{Known, Proof, Shim, judge};
 use base::failure::Failure;
 use host::watch::Watched;
+use setup::config::Config;
 use setup::lanes::Contact;
 use setup::roster::Roster;
 

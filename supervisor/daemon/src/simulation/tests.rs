@@ -11,9 +11,9 @@ use super::hazard::{self, Hazard, Hazards};
 use super::life::Fixtures;
 use super::plant::Plant;
 use super::world::World;
-use setup::config::Config;
-use host::watch::Watched;
 use base::paths::RootChoice;
+use host::watch::Watched;
+use setup::config::Config;
 use setup::roster::Roster;
 
 /// Number of steps of one world. A longer one has more rows to check, and finds no more.

@@ -17,8 +17,8 @@ use super::ledger::Ledger;
 use super::life::{Fixtures, Ground};
 use super::plant::Plant;
 use super::{people, truth, workers};
-use setup::config::Config;
 use crate::owner::stopping::StopMode;
+use setup::config::Config;
 
 /// Interval between full checks of all acknowledged facts and the file, in steps.
 const THOROUGHLY: u64 = 500;

@@ -14,13 +14,13 @@ use super::plan::{Channels, Plan};
 use super::sinks::Sending;
 use super::trail::{Tested, Trail, Undelivered};
 use super::wire::Wire;
-use setup::config::notify::Channel;
+use crate::plugins::Calls;
 use base::failpoint;
 use base::failure::Failure;
-use crate::plugins::Calls;
-use service::{BoardHandle, Service};
 use base::steps::Step;
 use base::time::wait::sleep_if_due;
+use service::{BoardHandle, Service};
+use setup::config::notify::Channel;
 
 /// Limit on the messages of one digest.
 const DIGEST: u32 = 200;

@@ -19,6 +19,7 @@ const MESSAGE_BYTES: usize = 4 << 20;
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// An open connection.
+#[expect(missing_debug_implementations, reason = "a stream of any kind")]
 pub struct Socket(WebSocketStream<Box<dyn Stream>>);
 
 impl Socket {

@@ -11,13 +11,14 @@ use super::sinks::{Spoken, escaped, say, telegram, webhook};
 use super::socket::Socket;
 use super::trail::{Trail, Undelivered};
 use super::wire::Wire;
-use setup::config::notify::{Channel, Kind};
 use service::Service;
+use setup::config::notify::{Channel, Kind};
 
 /// Limit on a response with messages, in bytes.
 const ANSWER_BYTES: usize = 8 << 20;
 
 /// A channel with chats.
+#[expect(missing_debug_implementations, reason = "its channel may have a secret, which no log may show")]
 pub struct Talk<'a>(Wire<'a>);
 
 impl<'a> Talk<'a> {
@@ -70,12 +71,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Returns the expected signature of a message by the channel's secret; none without a secret.
-    pub fn signature(
-        &self,
-        id: &str,
-        seconds: &str,
-        body: &[u8],
-    ) -> Result<Option<String>, Undelivered> {
+    pub fn signature(&self, id: &str, seconds: &str, body: &[u8]) -> Result<Option<String>, Undelivered> {
         let Some(secret) = self.0.secret(&mut Trail::default())? else { return Ok(None) };
         let signature = webhook::signature(&secret, id, seconds, body);
         signature
@@ -112,11 +108,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Returns up to a hundred messages of a Discord channel after a message, oldest first.
-    pub async fn discord_messages(
-        &self,
-        channel: &str,
-        after: u64,
-    ) -> Result<Vec<Value>, Undelivered> {
+    pub async fn discord_messages(&self, channel: &str, after: u64) -> Result<Vec<Value>, Undelivered> {
         let url = format!("{}/channels/{channel}/messages?after={after}&limit=100", self.0.base());
         let mut get = Post::get(url).with(AUTHORIZATION, &format!("Bot {}", self.token()?))?;
         get.answer_bytes = ANSWER_BYTES;
@@ -130,12 +122,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Calls a method of a Telegram bot. Returns its result.
-    pub async fn telegram(
-        &self,
-        method: &str,
-        body: &Value,
-        limit: Duration,
-    ) -> Result<Value, Undelivered> {
+    pub async fn telegram(&self, method: &str, body: &Value, limit: Duration) -> Result<Value, Undelivered> {
         let trail = &mut Trail::default();
         let mut post = Post::json(telegram::address(&self.0, method, trail)?, body);
         post.answer_bytes = ANSWER_BYTES;

@@ -9,10 +9,10 @@ use rustls::ClientConfig;
 
 use super::http::{Answer, Post};
 use super::trail::{Trail, Undelivered};
-use setup::config::notify::Channel;
 use base::failure::with_causes;
 use net::proxy::trusting;
 use service::Service;
+use setup::config::notify::Channel;
 
 /// A configured channel in use.
 pub(crate) struct Wire<'a> {

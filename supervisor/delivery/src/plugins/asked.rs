@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::calls::{Calls, Line, OfWorkers};
 use super::requests::{Occasion, Refused, carry_out};
 use api::Concern;
-use setup::automation::plugins::{Plugin, VERSION};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
+use setup::automation::plugins::{Plugin, VERSION};
 
 /// Limit on the concurrent calls of one tenant's workers.
 const OF_TENANT: usize = 2;

@@ -13,12 +13,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::protocol::{REPLY, Reply, plain};
 use super::state::{fits, outgrown};
 use super::users::settle;
+use crate::program::{Ended, Flood, Program};
 use api::{Inside, blocking};
-use setup::automation::plugins::{Ground, Plugin, inspect};
 use base::exit::Code;
 use base::failure::Failure;
-use crate::program::{Ended, Flood, Program};
 use service::Service;
+use setup::automation::plugins::{Ground, Plugin, inspect};
 
 /// Limit on the concurrent calls of verbs and tools of one plugin.
 const ASKED: usize = 4;

@@ -13,13 +13,13 @@ use super::asked::{self, Asking};
 use super::calls::{Calls, policy};
 use super::install::copy;
 use super::{prompt, protocol, requests, sink};
+use base::failure::Failure;
+use base::paths::{Root, make_dir};
+use base::steps::Step;
+use host::remove::remove_kept;
+use service::Service;
 use setup::automation::plugins::{Ground, Plugin, inspect};
 use setup::config::settings;
-use base::failure::Failure;
-use host::remove::remove_kept;
-use base::paths::{Root, make_dir};
-use service::Service;
-use base::steps::Step;
 
 /// Prefix of the directory of a copy.
 const COPY: &str = "check-";

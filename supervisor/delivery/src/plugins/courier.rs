@@ -18,11 +18,11 @@ use super::check::sweep;
 use super::protocol;
 use super::requests::{Occasion, Refused, carry_out};
 use api::Concern;
-use setup::automation::plugins::Plugin;
 use base::failpoint;
 use base::failure::Failure;
-use service::{BoardHandle, Service};
 use base::time::wait::sleep_if_due;
+use service::{BoardHandle, Service};
+use setup::automation::plugins::Plugin;
 
 /// Limit on the events of one read.
 const LOOK: u32 = 50;

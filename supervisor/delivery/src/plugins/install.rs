@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use kernel::PluginName;
 use tempfile::TempDir;
 
-use setup::automation::plugins::{Ground, STATE, path_of, walk};
 use base::exit::Code;
 use base::failure::Failure;
-use host::remove::remove_kept;
 use base::paths::{Root, make_dir};
+use host::remove::remove_kept;
+use setup::automation::plugins::{Ground, STATE, path_of, walk};
 
 /// Limit on each copied file, in bytes: a file may grow during the copy.
 const LONGEST: u64 = 16 << 20;

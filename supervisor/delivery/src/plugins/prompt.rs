@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 
 use super::calls::{Calls, Line};
 use super::protocol::plain;
-use setup::automation::plugins::{Plugin, PluginSection, VERSION};
 use base::failure::Failure;
 use service::Service;
+use setup::automation::plugins::{Plugin, PluginSection, VERSION};
 
 /// Size limit of one section, in bytes.
 const SECTION: usize = 16 << 10;

@@ -5,9 +5,9 @@ use kernel::{BoardName, RequestId};
 use super::calls::Calls;
 use super::protocol::Request;
 use api::{Asked, Concern};
-use setup::automation::plugins::Plugin;
 use base::exit::Code;
 use base::failure::Failure;
+use setup::automation::plugins::Plugin;
 
 /// Context of a reply's requests.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,9 @@ use kernel::PluginName;
 use serde_json::{Value, json};
 
 use super::calls::{Calls, Line};
-use setup::automation::plugins::{Plugin, VERSION};
 use base::failure::Failure;
 use service::Service;
+use setup::automation::plugins::{Plugin, VERSION};
 
 /// Returns the input of a call for a message.
 pub(super) fn call(plugin: &PluginName, sink: &str, message: &Value) -> Value {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::blocking;
-use setup::automation::plugins::Plugin;
 use base::exit::Code;
 use base::failure::Failure;
 use host::disk_use::DiskUse;
+use setup::automation::plugins::Plugin;
 
 /// Limit on the files and directories of a state.
 const ENTRIES: usize = 10_000;

@@ -6,11 +6,11 @@ use std::path::Path;
 use kernel::BoardId;
 use policies::Identity;
 
-use setup::automation::plugins::Plugin;
+use crate::program::give;
 use base::failure::Failure;
 use base::paths::make_dir;
-use crate::program::give;
 use service::Service;
+use setup::automation::plugins::Plugin;
 
 /// Number that allocates the uids of plugins; no board has it.
 const PLUGINS: u128 = 2;

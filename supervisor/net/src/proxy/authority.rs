@@ -63,11 +63,7 @@ impl fmt::Debug for Authority {
 
 impl Authority {
     /// Makes the authority of a run and stores its key in the run directory. Returns its certificate.
-    pub fn make(
-        policy: &Policy,
-        run: RunId,
-        dir: &Path,
-    ) -> Result<CertificateDer<'static>, AuthorityError> {
+    pub fn make(policy: &Policy, run: RunId, dir: &Path) -> Result<CertificateDer<'static>, AuthorityError> {
         let name = format!("supervisor: run {run}, {}", uuid::Uuid::new_v4());
         let key = KeyPair::generate()?;
         let record = Record { name: name.clone(), key: STANDARD.encode(key.serialized_der()) };

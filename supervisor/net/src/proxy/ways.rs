@@ -23,8 +23,8 @@ use super::tally::{DeniedHost, Tally};
 use super::terms::{Keys, Terms};
 use super::tls::Trust;
 use base::failure::Failure;
-use setup::lanes::Contact;
 use service::BoardHandle;
+use setup::lanes::Contact;
 
 /// Limit on the connections of a run. More wait in the kernel's queue of the run.
 const OF_RUN: usize = 64;

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use setup::config::telemetry::Endpoint;
 use base::failure::with_causes;
+use setup::config::telemetry::Endpoint;
 
 /// Time limit of a message.
 const TIME: Duration = Duration::from_secs(10);

@@ -39,9 +39,7 @@ pub(crate) fn install_at_home(program: &str, dirs: &[PathBuf], home: &Path) -> V
 }
 
 /// Returns the directories to search for programs that are installed in `install`.
-pub fn search_path<'a>(
-    install: impl IntoIterator<Item = &'a PathBuf>,
-) -> impl Iterator<Item = PathBuf> {
+pub fn search_path<'a>(install: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = PathBuf> {
     install.into_iter().flat_map(|dir| [dir.join("bin"), dir.clone()])
 }
 

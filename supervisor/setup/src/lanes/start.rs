@@ -95,12 +95,7 @@ impl Lane {
     }
 
     /// Returns the files for the worker's home, each with its text.
-    pub fn home_files(
-        &self,
-        task: &Task,
-        places: &Places<'_>,
-        prompt: &str,
-    ) -> Vec<(PathBuf, String)> {
+    pub fn home_files(&self, task: &Task, places: &Places<'_>, prompt: &str) -> Vec<(PathBuf, String)> {
         let own = self.own_texts(places);
         self.files(&self.values(task, places, (prompt, None), &own))
     }

@@ -7,16 +7,16 @@ use rustix::process::Signal;
 
 use crate::cli::CommandLine;
 use crate::client::Client;
-use setup::config::Tuning;
-use daemon::{self, Extent, StopPlan};
-use base::failure::Failure;
-use host::service_manager::{Job, Manager};
-use host::watch;
 use crate::mcp;
 use crate::output::{LogFormat, start_log};
-use base::owner::OwnerLock;
 use crate::resources::surface;
+use base::failure::Failure;
+use base::owner::OwnerLock;
 use base::terminal::complain;
+use daemon::{Extent, StopPlan};
+use host::service_manager::{Job, Manager};
+use host::watch;
+use setup::config::Tuning;
 use verbs::Stop;
 
 /// Time that a stopping daemon has for its answer.

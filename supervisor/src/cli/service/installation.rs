@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::units::{MAIN, SOCKET, UnitFile, editor, files, is_own};
+use crate::output::Output;
 use base::environment;
 use base::exit::Code;
 use base::failure::Failure;
 use host::account::account;
 use host::service_manager::Manager;
-use crate::output::Output;
 
 /// Start of the service: at once, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use self::installation::{Start, install, print, status, uninstall};
 use super::CommandLine;
 use super::restore::refuse_worker;
 use crate::client::Client;
+use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
-use host::service_manager::Manager;
-use crate::output::Output;
 use base::paths::RootChoice;
 use base::terminal::complain;
+use host::service_manager::Manager;
 use verbs::Reload;
 
 /// Install, remove, show and reload the service

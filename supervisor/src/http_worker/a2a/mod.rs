@@ -26,8 +26,8 @@ use crate::client::Client;
 use base::environment;
 use base::exit::Code;
 use base::failure::Failure;
-use setup::lanes::Service;
 use base::terminal::complain;
+use setup::lanes::Service;
 use verbs::{Show, Shown};
 
 /// First and longest interval between two reads of the agent's task.

@@ -11,10 +11,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::number;
 use super::piece::{Look, Pieces, shown};
-use base::terminal::{Ink, cut};
-use base::time::duration::in_column;
 use crate::top::model::Model;
 use crate::top::picture::{Group, Load, Row, Section, Total};
+use base::terminal::{Ink, cut};
+use base::time::duration::in_column;
 
 /// Widths of the columns that every line has: id and state.
 const ID: usize = 10;

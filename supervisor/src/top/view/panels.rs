@@ -6,9 +6,9 @@ use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 
 use super::piece::{Look, Pieces};
 use super::text::{broken, plain};
-use base::terminal::Ink;
 use crate::top::model::{Answering, Approved, Approving, Prompt, Purpose, Target};
 use crate::top::peek::Said;
+use base::terminal::Ink;
 
 /// Greatest width of a dialog.
 const WIDEST: u16 = 100;

@@ -6,9 +6,9 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Padding, Widget as _};
 
 use super::piece::{Look, Pieces, shown};
-use base::terminal::{Ink, wrap};
 use crate::top::peek::{Peek, Said};
 use crate::top::picture::Row;
+use base::terminal::{Ink, wrap};
 
 /// Makes a line without a style.
 pub(super) fn plain(text: &str) -> Said {

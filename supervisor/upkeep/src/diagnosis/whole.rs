@@ -9,12 +9,12 @@ use serde_json::json;
 
 use super::{Finding, now};
 use api::Call;
+use base::failure::Failure;
+use daemon::{Event, OwnerLink};
+use service::BRIDGE;
 use setup::automation::chat::Line;
 use setup::config::definitions::{Defect, Effect};
-use daemon::{Event, OwnerLink};
-use base::failure::Failure;
 use setup::roster::LooseName;
-use service::BRIDGE;
 
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();

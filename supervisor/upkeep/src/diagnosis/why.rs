@@ -9,11 +9,11 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use api::Call;
-use daemon::{OwnerLink, Performer, ask_why, left_open, merged};
 use base::failure::Failure;
 use base::given;
-use setup::roster::CannotRun;
 use base::time::timestamp;
+use daemon::{OwnerLink, Performer, ask_why, left_open, merged};
+use setup::roster::CannotRun;
 
 /// Reason of every task that a daemon would start.
 const NO_DAEMON: &str = "no daemon serves this root; start one with: supervisor daemon";

@@ -6,14 +6,14 @@ use std::net::TcpListener;
 
 use super::{Check, Verdict};
 use api::hash_token;
+use base::failure::with_causes;
+use base::paths::Root;
+use service::BRIDGE;
 use setup::automation::chat::Chats;
 use setup::automation::plugins::{Ground, Plugin, Plugins, inspect};
 use setup::config::Config;
 use setup::config::a2a::A2aConfig;
-use base::failure::with_causes;
-use base::paths::Root;
 use setup::roster::Roster;
-use service::BRIDGE;
 
 /// Configured parts that should receive messages from a running daemon and do not, with the reason.
 pub type Unheard = BTreeMap<String, String>;

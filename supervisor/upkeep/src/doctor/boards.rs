@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
 use super::{Check, Examination, Troubles, Verdict};
+use crate::transfer::attached;
 use base::failure::Failure;
 use base::paths::Root;
-use crate::transfer::attached;
 
 /// Limit on the reported differences between log and board.
 const TOLD: usize = 10;

@@ -1,11 +1,11 @@
 //! Checks of `doctor` on the configured channels, without sending anything.
 
 use super::{Check, Verdict};
+use base::failure::with_causes;
+use base::paths::Root;
 use setup::automation::plugins::{Plugin, Plugins};
 use setup::config::Config;
 use setup::config::notify::{Channel, program};
-use base::failure::with_causes;
-use base::paths::Root;
 use setup::roster::Roster;
 
 /// Checks each channel: its secret, its program, its policy.

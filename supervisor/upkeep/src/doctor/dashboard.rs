@@ -7,9 +7,9 @@ use procfs::net::{TcpNetEntry, TcpState, tcp, tcp6};
 use procfs::process::{FDTarget, Process};
 
 use super::{Check, Verdict};
-use setup::config::Config;
 use base::owner::OwnerLock;
 use base::paths::Root;
+use setup::config::Config;
 
 /// Checks the configured address.
 pub(super) fn examine(root: &Root) -> Option<Check> {

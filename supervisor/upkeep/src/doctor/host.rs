@@ -5,15 +5,15 @@ use std::ffi::OsStr;
 use policies::USUAL_PATH;
 
 use super::{Check, Verdict};
+use base::owner::OwnerLock;
+use base::paths::Root;
+use host::examine::examine_host;
+use host::find_program::find_python;
 use setup::automation::chat::Chats;
 use setup::automation::plugins::Plugins;
 use setup::automation::schedules::Schedules;
 use setup::config::Config;
 use setup::config::tenants::Tenants;
-use host::examine::examine_host;
-use host::find_program::find_python;
-use base::owner::OwnerLock;
-use base::paths::Root;
 use setup::roster::Roster;
 
 /// Reports configuration files that cannot be used.

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::attached;
 use super::peer_files;
-use setup::config::Config;
 use base::exit::Code;
 use base::failure::Failure;
-use setup::roster::Roster;
 use service::details::Details;
 use service::{BoardHandle, Service};
+use setup::config::Config;
+use setup::roster::Roster;
 
 /// Hint about the location of the other program's boards.
 const THEIR_PLACE: &str =
@@ -37,6 +37,7 @@ pub struct Imported {
 }
 
 /// Caller of an import.
+#[derive(Debug)]
 pub struct Importer {
     pub actor: Actor,
     /// Policies that the caller accepts for the imported tasks.
@@ -167,6 +168,7 @@ fn read_rows(
     }
 }
 
+#[expect(missing_debug_implementations, reason = "a reader of any kind")]
 pub enum Source {
     /// Output of `export`.
     Lines(Box<dyn BufRead + Send>),

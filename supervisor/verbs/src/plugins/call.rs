@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::unknown;
-use api::{Audience, Call, Effect, HangUp, Verb};
-use setup::automation::plugins::Plugin;
 use api::command::Command;
-use setup::config::definitions::Found;
-use daemon::OwnerLink;
+use api::{Audience, Call, Effect, HangUp, Verb};
 use base::exit::Code;
 use base::failure::Failure;
-use delivery::plugins::{Answer, Asking};
 use base::terminal::Screen;
+use daemon::OwnerLink;
+use delivery::plugins::{Answer, Asking};
+use setup::automation::plugins::Plugin;
+use setup::config::definitions::Found;
 
 /// The most words of a call, and the most bytes that they and its input may have.
 const WORDS: usize = 1000;

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unknown;
-use api::{Audience, Call, Effect, OnBoard, Verb};
-use setup::automation::plugins::{Ground, path_of};
 use api::command::Command;
+use api::{Audience, Call, Effect, OnBoard, Verb};
 use base::exit::Code;
 use base::failure::Failure;
-use delivery::plugins::{Checked, check};
 use base::terminal::{Screen, printable};
+use delivery::plugins::{Checked, check};
+use setup::automation::plugins::{Ground, path_of};
 
 /// Test a plugin with sample input, in a temporary copy
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 pub use self::call::{CallPlugin, CallPluginTool};
 pub use self::check::CheckPlugin;
 pub use self::resume::ResumePlugin;
-use api::{Audience, Call, Effect, Verb};
-use setup::automation::plugins::Manifest;
 use api::command::Command;
-use setup::config::definitions::Found;
+use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
-use service::Service;
 use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
+use service::Service;
+use setup::automation::plugins::Manifest;
+use setup::config::definitions::Found;
 
 /// List the plugins: their events, what they may request, and the state of delivery
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::unknown;
 use api::{Audience, Call, Effect, Verb};
-use setup::config::definitions::Found;
 use base::failure::Failure;
+use setup::config::definitions::Found;
 
 /// Resume the events of a plugin
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

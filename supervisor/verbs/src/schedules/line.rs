@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use kernel::{BoardName, Clock as _, ScheduleTick, Status, SystemClock, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use service::Service;
 use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of};
 use setup::config::definitions::Defect;
-use service::Service;
 
 /// Limit on the shown ticks of a schedule, past and to come.
 const TICKS: u32 = 10;

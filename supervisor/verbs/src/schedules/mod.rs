@@ -17,14 +17,14 @@ pub use self::remove::RemoveSchedule;
 pub use self::run::RunSchedule;
 pub use self::save::SaveSchedule;
 pub use self::screen::show_one;
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use setup::automation::schedules::Planned;
 use api::command::Command;
-use setup::config::definitions::Found;
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
-use service::Service;
 use base::terminal::Screen;
+use service::Service;
+use setup::automation::schedules::Planned;
+use setup::config::definitions::Found;
 
 /// List the schedules, with their next ticks and the outcome of the latest
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::save::{Saved, save};
 use super::{unknown, usable};
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use setup::automation::schedules::{Planned, authored_of, path_of, saved_text, with_pause};
 use api::command::Command;
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::timestamp;
+use setup::automation::schedules::{Planned, authored_of, path_of, saved_text, with_pause};
 
 /// Pause or resume a schedule
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unknown;
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use setup::automation::schedules::{file_of, remove};
 use api::command::Command;
-use setup::config::definitions::Found;
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
+use setup::automation::schedules::{file_of, remove};
+use setup::config::definitions::Found;
 
 /// Remove a schedule: its file, and the ticks that its board has recorded
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

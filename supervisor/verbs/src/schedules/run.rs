@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::usable;
-use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use api::command::Command;
+use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use base::failure::Failure;
 use base::terminal::Screen;
 

@@ -6,19 +6,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
-use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
-use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
-use api::command::Command;
-use setup::config::definitions::Found;
-use setup::config::notify::NOBODY;
-use daemon::check_workspace;
-use base::exit::Code;
-use base::failure::Failure;
-use service::Service;
-use base::terminal::Screen;
-use base::time::timestamp;
 use crate::DispatchFleet;
 use crate::creator::known;
+use api::command::Command;
+use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
+use base::exit::Code;
+use base::failure::Failure;
+use base::terminal::Screen;
+use base::time::timestamp;
+use daemon::check_workspace;
+use service::Service;
+use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
+use setup::config::definitions::Found;
+use setup::config::notify::NOBODY;
 
 /// The most schedules of a root.
 const MOST: usize = 1000;

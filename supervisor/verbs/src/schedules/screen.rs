@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use kernel::{Clock as _, Counted, ScheduleTick, SystemClock, TickOutcome, Timestamp};
 
 use super::line::ScheduleLine;
-use setup::automation::schedules::ScheduleText;
 use base::given;
 use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
+use setup::automation::schedules::ScheduleText;
 
 /// Shows a table of schedules.
 pub(super) fn show(lines: &[ScheduleLine], screen: &mut Screen) {

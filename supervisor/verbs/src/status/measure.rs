@@ -8,8 +8,8 @@ use shim::rundir::boottime_us;
 use super::disk::Room;
 use super::{DaemonLine, WorkerHealth, WorkerLine};
 use api::blocking;
-use daemon::{LiveRun, Snapshot};
 use base::failure::Failure;
+use daemon::{LiveRun, Snapshot};
 use host::usage::{Sampler, is_stopped};
 
 /// The daemon itself, without what depends on the question.

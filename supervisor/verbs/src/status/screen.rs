@@ -7,12 +7,12 @@ use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use daemon::{LiveRun, Phase, PoolUse};
+use crate::spent::bytes_brief;
 use base::given;
-use host::usage::{Seen, Tree};
 use base::terminal::{Cell, Ink, Screen, cut, printable};
 use base::time::duration::{in_column, processor};
-use crate::spent::bytes_brief;
+use daemon::{LiveRun, Phase, PoolUse};
+use host::usage::{Seen, Tree};
 
 /// Length of a waiting task's title in front of the reason.
 const LONGEST_TITLE: usize = 40;

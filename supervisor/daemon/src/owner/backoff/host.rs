@@ -15,8 +15,8 @@ use kernel::{BoardName, HoldOn, Tenant, Timestamp, Waiting, WaitingCode, Within}
 use super::super::wait::{Wait, after};
 use super::kept::{self, Kept};
 use super::{Backoff, Broken};
-use setup::config::admission::DispatchConfig;
 use crate::run::key::TaskKey;
+use setup::config::admission::DispatchConfig;
 
 /// Time from the start of a command within which a failed run counts as an immediate death.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -224,13 +224,7 @@ impl Backoff {
 
     /// Records a failed run. Opens its tenant's breaker after too many immediate deaths. Returns true if tasks may
     /// start now because a probe has lived long enough.
-    pub fn died(
-        &mut self,
-        key: &TaskKey,
-        died: &Died,
-        limits: &DispatchConfig,
-        now: Timestamp,
-    ) -> bool {
+    pub fn died(&mut self, key: &TaskKey, died: &Died, limits: &DispatchConfig, now: Timestamp) -> bool {
         let (most, window) = (limits.max_deaths, limits.death_window.duration());
         if most == 0 || !died.is_at_once() {
             return self.ended_well(key, died.tenant.as_ref(), died.at);
@@ -289,12 +283,7 @@ impl Backoff {
 
     /// Records that a run has ended otherwise. If it was the probe, the breaker closes. Returns true if tasks waited
     /// for that.
-    pub(crate) fn ended_well(
-        &mut self,
-        key: &TaskKey,
-        tenant: Option<&Tenant>,
-        at: Timestamp,
-    ) -> bool {
+    pub(crate) fn ended_well(&mut self, key: &TaskKey, tenant: Option<&Tenant>, at: Timestamp) -> bool {
         self.host.lived = self.host.lived.max(Some(at));
         let Some(breaker) = self.host.of.get_mut(&tenant.cloned()) else { return false };
         breaker.recent.clear();

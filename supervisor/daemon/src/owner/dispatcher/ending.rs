@@ -97,7 +97,7 @@ impl Dispatcher {
     }
 
     /// Returns the runs that may still have live processes, if this daemon ends all its workers.
-    pub fn survivors(&self) -> Vec<(BoardName, RunId)> {
+    pub(crate) fn survivors(&self) -> Vec<(BoardName, RunId)> {
         if !self.stopping.is_some_and(StopMode::ends_workers) {
             return Vec::new();
         }
@@ -161,7 +161,7 @@ impl Dispatcher {
     }
 
     /// True if there are runs that this daemon still handles.
-    pub fn has_runs(&self) -> bool {
+    pub(crate) fn has_runs(&self) -> bool {
         !self.slots.values().all(Slot::is_out_of_reach)
     }
 }
@@ -185,8 +185,8 @@ mod tests {
 
     use super::super::super::event::Event;
     use super::*;
-    use setup::config::Config;
     use crate::run::report::Report;
+    use setup::config::Config;
     use setup::roster::Share;
 
     fn now() -> Timestamp {

@@ -12,7 +12,7 @@ use crate::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
     /// Returns for each task the reason why it does not run, by the rules that start tasks, as of now.
-    pub fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
+    pub(crate) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
         let room = self.room();
         asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &room))).collect()
     }
@@ -45,7 +45,7 @@ impl Dispatcher {
     }
 
     /// Returns the state as one line.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let waiting: u64 = self.boards.values().map(|state| state.waiting).sum();
         let taken = self.slots.values().filter(|slot| slot.claim.weight == Weight::Slot).count();
         let mut line = format!("{taken} of {} slots taken", self.config.limits.total());
@@ -65,7 +65,7 @@ impl Dispatcher {
     }
 
     /// Returns the phase of each open run.
-    pub fn phases(&self) -> impl Iterator<Item = Phase> {
+    pub(crate) fn phases(&self) -> impl Iterator<Item = Phase> {
         self.slots.values().filter_map(|slot| slot.live.as_ref()).map(|live| live.phase)
     }
 

@@ -7,11 +7,11 @@ use kernel::BoardId;
 use policies::{Identity, Policy};
 
 use super::Sending;
-use setup::config::notify::program;
-use base::failure::Failure;
 use crate::notify::form;
 use crate::notify::trail::{Trail, Undelivered};
 use crate::program::{Flood, Prepared, Program};
+use base::failure::Failure;
+use setup::config::notify::program;
 
 /// Limit on its output that is read, in bytes.
 const OUTPUT: usize = 4096;

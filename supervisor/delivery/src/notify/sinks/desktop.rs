@@ -8,10 +8,10 @@ use tokio::process::Command;
 
 use super::Sending;
 use super::slack::escaped;
-use base::environment;
 use crate::notify::parcel::is_urgent;
 use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
+use base::environment;
 
 /// Program of a channel that names none.
 const PROGRAM: &str = "/usr/bin/notify-send";

@@ -11,9 +11,9 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 
 use super::Sending;
-use base::failure::with_causes;
 use crate::notify::text;
 use crate::notify::trail::{Trail, Undelivered};
+use base::failure::with_causes;
 
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
 

@@ -20,9 +20,9 @@ use super::parcel::{Parcel, is_urgent};
 use super::text;
 use super::trail::{Trail, Undelivered};
 use super::wire::Wire;
-use setup::config::notify::Kind;
 use crate::plugins::Calls;
 use service::Service;
+use setup::config::notify::Kind;
 
 /// A message to a chat.
 pub(super) struct Spoken<'a> {

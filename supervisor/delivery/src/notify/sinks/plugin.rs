@@ -1,10 +1,10 @@
 //! Sink of a plugin: its program gets the message in a call.
 
 use super::Sending;
-use setup::automation::plugins::Plugin;
-use setup::config::definitions::Found;
 use crate::notify::form;
 use crate::notify::trail::{Trail, Undelivered};
+use setup::automation::plugins::Plugin;
+use setup::config::definitions::Found;
 
 pub(super) async fn send(sending: &Sending<'_>, trail: &mut Trail) -> Result<(), Undelivered> {
     let (plugin, sink) = sending.wire.channel.sink().unwrap_or_default();

@@ -22,7 +22,8 @@ mod service;
 mod text;
 
 pub use self::hermes::usage_line;
-pub use self::readable::{Readable, shown};
+pub(super) use self::readable::Readable;
+pub use self::readable::shown;
 pub(super) use self::service::{by_status, is_bad_login};
 
 use std::fmt;
