@@ -359,7 +359,7 @@ fn codex_and_opencode_ask_by_their_broker_where_its_key_is_there_and_as_before_w
         fs::write(&program, ASKS).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let built_in = fs::read_to_string(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/lanes/builtin/{lane}.toml")),
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("setup/src/lanes/builtin/{lane}.toml")),
         );
         let of_its_service = ["api.openai.com", "api.anthropic.com"];
         let ours = of_its_service.iter().fold(built_in.unwrap(), |text, host| {

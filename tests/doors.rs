@@ -65,7 +65,7 @@ impl Route {
 
 /// The texts of a directory of the source code and of those in it.
 fn sources(dir: &str) -> impl Iterator<Item = String> {
-    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(dir)];
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(dir).join("src")];
     let mut texts = Vec::new();
     while let Some(dir) = dirs.pop() {
         for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::house::CRATES;
+
 /// The names of files and directories in a page: words in backticks that look like a path and stand for one.
 fn paths_named(page: &str) -> Vec<&str> {
     const ENDINGS: [&str; 6] = [".rs", ".toml", ".sql", ".md", ".survivors", "/"];
@@ -27,15 +29,8 @@ fn is_placeholder(part: &str) -> bool {
 #[test]
 fn every_path_that_the_guides_name_exists() {
     let house = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let bases = [
-        "",
-        "kernel/src",
-        "supervisor/src",
-        "supervisor/src/daemon",
-        "supervisor/shim/src",
-        "policies/src",
-        "workspace/src",
-    ];
+    let crates = CRATES.map(|dir| format!("{dir}/src"));
+    let bases: Vec<&str> = ["", "supervisor"].into_iter().chain(crates.iter().map(String::as_str)).collect();
     let (mut gone, mut seen) = (Vec::new(), 0);
     for page in ["docs/architecture.md", "CONTRIBUTING.md", "SECURITY.md", "docs/security.md"] {
         let text = fs::read_to_string(house.join(page)).unwrap();

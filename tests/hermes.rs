@@ -60,7 +60,7 @@ fn fleet(user: User, script: &str) -> Option<Fleet> {
     fs::create_dir_all(program.parent().unwrap()).unwrap();
     fs::write(&program, format!("{TOOLS}{script}")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let built_in = include_str!("../supervisor/src/lanes/builtin/hermes.toml");
+    let built_in = include_str!("../supervisor/setup/src/lanes/builtin/hermes.toml");
     let text = built_in.replace("policy = \"agent\"", "policy = \"default\"");
     fleet.lane("hermes", &format!("install = [{:?}]\n{text}", fleet.home().join("agents").to_str().unwrap()));
     fleet.start();

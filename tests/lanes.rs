@@ -107,14 +107,14 @@ struct StandIn {
 const STAND_INS: [StandIn; 5] = [
     StandIn {
         lane: "claude",
-        file: include_str!("../supervisor/src/lanes/builtin/claude.toml"),
+        file: include_str!("../supervisor/setup/src/lanes/builtin/claude.toml"),
         well: r#"{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s-1","usage":{"input_tokens":7,"output_tokens":2}}"#,
         session: Some("s-1"),
         tokens: 7,
     },
     StandIn {
         lane: "codex",
-        file: include_str!("../supervisor/src/lanes/builtin/codex.toml"),
+        file: include_str!("../supervisor/setup/src/lanes/builtin/codex.toml"),
         well: r#"{"type":"thread.started","thread_id":"s-1"}
 {"type":"turn.completed","usage":{"input_tokens":7,"cached_input_tokens":0,"output_tokens":2}}"#,
         session: Some("s-1"),
@@ -122,14 +122,14 @@ const STAND_INS: [StandIn; 5] = [
     },
     StandIn {
         lane: "opencode",
-        file: include_str!("../supervisor/src/lanes/builtin/opencode.toml"),
+        file: include_str!("../supervisor/setup/src/lanes/builtin/opencode.toml"),
         well: r#"{"type":"step_finish","sessionID":"s-1","part":{"reason":"stop","tokens":{"input":7,"output":2}}}"#,
         session: Some("s-1"),
         tokens: 7,
     },
     StandIn {
         lane: "gemini",
-        file: include_str!("../supervisor/src/lanes/builtin/gemini.toml"),
+        file: include_str!("../supervisor/setup/src/lanes/builtin/gemini.toml"),
         well: r#"{"type":"init","session_id":"s-1"}
 {"type":"result","status":"success","stats":{"input_tokens":7,"output_tokens":2}}"#,
         session: Some("s-1"),
@@ -137,7 +137,7 @@ const STAND_INS: [StandIn; 5] = [
     },
     StandIn {
         lane: "hermes",
-        file: include_str!("../supervisor/src/lanes/builtin/hermes.toml"),
+        file: include_str!("../supervisor/setup/src/lanes/builtin/hermes.toml"),
         well: "all done",
         session: None,
         tokens: 0,

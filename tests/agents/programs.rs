@@ -65,7 +65,7 @@ pub(super) const CODEX: Program = Program {
     home: None,
     words: Some((
         "openai_base_url=\"http://127.0.0.1:{port}/v1\"",
-        include_str!("../../supervisor/src/lanes/builtin/codex.toml"),
+        include_str!("../../supervisor/setup/src/lanes/builtin/codex.toml"),
     )),
     session: None,
     hears_at_once: true,
@@ -262,7 +262,7 @@ impl Program {
         let key = fleet.root().join("secrets/the-key");
         fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("src/lanes/builtin")
+            .join("setup/src/lanes/builtin")
             .join(format!("{}.toml", self.lane));
         let built_in: Table = toml::from_str(&fs::read_to_string(built_in).unwrap()).unwrap();
         let mut broker = built_in["broker"][0].as_table().unwrap().clone();

@@ -189,7 +189,7 @@ fn lane_of(fleet: &Fleet, lane: &str, provider: &Provider) {
     fs::create_dir_all(program.parent().unwrap()).unwrap();
     fs::write(&program, FIXED.replace("HOST", &provider.host())).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/lanes/builtin/{lane}.toml"));
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("setup/src/lanes/builtin/{lane}.toml"));
     let mut text = fs::read_to_string(built_in).unwrap();
     for host in ["api.openai.com", "api.anthropic.com", "openrouter.ai"] {
         text = text.replace(&format!("host = \"{host}\""), &format!("host = \"{}\"", provider.host()));

@@ -112,7 +112,7 @@ fn contrast(one: &str, other: &str) -> f64 {
 
 #[test]
 fn words_have_contrast_enough_under_the_pointer_and_on_what_is_selected() {
-    let css = include_str!("../../supervisor/src/dashboard/page/css/theme.css");
+    let css = include_str!("../../supervisor/bridges/src/dashboard/page/css/theme.css");
     let dark = css.split(":root[data-theme=\"dark\"] {").nth(1).unwrap();
     let light = css.split(":root[data-theme=\"light\"] {").nth(1).unwrap();
     for theme in [dark, light] {

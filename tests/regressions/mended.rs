@@ -92,8 +92,8 @@ const TABLE: &[Row] = &[
             "tests/walls.rs::no_workspace_holds_the_root_or_lies_in_it",
             "tests/walls.rs::a_grant_around_the_root_shows_everything_but_the_root",
             "tests/walls.rs::a_policy_that_grants_in_the_root_or_writing_around_it_is_refused_with_its_line",
-            "supervisor/src/daemon/run/closed.rs::configuration_and_runtime_directory_are_closed_wherever_they_are",
-            "supervisor/src/daemon/run/closed.rs::the_directories_of_other_tasks_are_closed_and_the_own_is_not",
+            "supervisor/daemon/src/run/closed.rs::configuration_and_runtime_directory_are_closed_wherever_they_are",
+            "supervisor/daemon/src/run/closed.rs::the_directories_of_other_tasks_are_closed_and_the_own_is_not",
             "policies/tests/confined/closed.rs::a_second_name_of_a_root_is_covered_too",
         ],
     ),
@@ -103,7 +103,7 @@ const TABLE: &[Row] = &[
             "tests/git.rs::a_fifo_in_a_repository_is_named_and_holds_up_nobody_elses_tasks",
             "tests/git.rs::a_fifo_that_git_does_not_wait_for_but_takes_for_something_else_is_named",
             "tests/git.rs::a_collection_passes_over_a_worktree_that_makes_git_wait",
-            "supervisor/src/host/job/wait.rs::who_waits_for_a_fifo_is_ended_long_before_its_time_is_over",
+            "supervisor/host/src/job/wait.rs::who_waits_for_a_fifo_is_ended_long_before_its_time_is_over",
         ],
     ),
     (
@@ -142,8 +142,8 @@ const TABLE: &[Row] = &[
         "two roots of a host give out the same uids",
         &[
             "tests/survivors.rs::workers_of_two_roots_never_have_one_uid_and_the_end_of_one_leaves_the_other",
-            "supervisor/src/host/uids.rs::two_roots_of_a_host_never_have_the_same_uids_even_where_one_is_a_copy",
-            "supervisor/src/daemon/run/survivors.rs::what_carries_the_mark_is_ended_and_nothing_else",
+            "supervisor/host/src/uids.rs::two_roots_of_a_host_never_have_the_same_uids_even_where_one_is_a_copy",
+            "supervisor/daemon/src/run/survivors.rs::what_carries_the_mark_is_ended_and_nothing_else",
         ],
     ),
     (
@@ -153,7 +153,7 @@ const TABLE: &[Row] = &[
             "tests/survivors.rs::where_nothing_holds_them_together_survivors_are_shown_and_ended_before_the_task_runs_again",
             "tests/survivors.rs::every_stop_of_a_daemon_with_survivors_ends",
             "tests/stop.rs::a_stop_looks_for_survivors_without_a_configuration_that_can_be_used",
-            "supervisor/src/daemon/owner/room.rs::a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot",
+            "supervisor/daemon/src/owner/room.rs::a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot",
         ],
     ),
     (
@@ -171,7 +171,7 @@ const TABLE: &[Row] = &[
         &[
             "tests/environments.rs::a_lane_whose_program_is_missing_holds_up_its_own_tasks_alone_and_goes_on_when_it_is_there",
             "tests/environments.rs::workspaces_that_cannot_be_made_hold_up_scratch_tasks_alone",
-            "supervisor/src/daemon/owner/backoff_tests.rs::a_pause_ends_with_one_probe_and_with_everything_when_that_works",
+            "supervisor/daemon/src/owner/backoff_tests.rs::a_pause_ends_with_one_probe_and_with_everything_when_that_works",
         ],
     ),
     (
@@ -202,7 +202,7 @@ const TABLE: &[Row] = &[
         "a run that ended while no daemon was there carries the time of its discovery",
         &[
             "kernel/src/board/schedule_tests.rs::a_run_that_ended_before_the_board_was_told_has_its_own_end_and_its_pause_counts_from_then",
-            "supervisor/src/daemon/run/traces.rs::the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile",
+            "supervisor/daemon/src/run/traces.rs::the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile",
         ],
     ),
     (
@@ -216,7 +216,7 @@ const TABLE: &[Row] = &[
         "limits of memory and processors are enforced nowhere, and nothing says so",
         &[
             "tests/limits.rs::a_policy_whose_limit_nothing_holds_is_named_and_its_tasks_wait_with_their_attempts",
-            "supervisor/src/host/controllers.rs::a_daemon_alone_in_its_group_moves_into_a_leaf_and_hands_on_what_it_has",
+            "supervisor/host/src/controllers.rs::a_daemon_alone_in_its_group_moves_into_a_leaf_and_hands_on_what_it_has",
             "policies/src/plan_tests.rs::a_limit_that_nothing_holds_is_refused_or_reported",
         ],
     ),
@@ -226,7 +226,7 @@ const TABLE: &[Row] = &[
             "policies/src/plan_tests.rs::an_old_landlock_fails_closed_unless_the_policy_says_otherwise",
             "policies/src/plan_tests.rs::no_network_never_becomes_all_of_it",
             "policies/src/plan_tests.rs::without_landlock_files_are_held_by_a_view_that_nothing_leads_out_of",
-            "supervisor/src/roster/tests.rs::a_policy_that_this_host_cannot_hold_is_named_with_what_it_lacks",
+            "supervisor/setup/src/roster/tests.rs::a_policy_that_this_host_cannot_hold_is_named_with_what_it_lacks",
             "tests/container.rs::a_container_with_65536_ids_gives_its_workers_uids_that_it_has",
         ],
     ),
@@ -306,7 +306,7 @@ const TABLE: &[Row] = &[
         "subscriptions outlive their task, and hints lead nowhere",
         &[
             "kernel/src/board/notify.rs::a_subscription_of_a_finished_task_is_not_listed",
-            "supervisor/src/doctor/boards.rs::what_cannot_be_repaired_is_told_what_can_help_and_never_the_repair",
+            "supervisor/upkeep/src/doctor/boards.rs::what_cannot_be_repaired_is_told_what_can_help_and_never_the_repair",
             "tests/help.rs::the_way_out_that_a_refusal_names_leads_out",
             "tests/help.rs::a_refusal_names_a_way_out_of_the_status_in_which_the_task_is",
             "supervisor/src/cli/hint_tests.rs::every_command_that_a_message_names_is_taken",
@@ -335,7 +335,7 @@ const TABLE: &[Row] = &[
         "a worker that is taken over keeps a port that is gone",
         &[
             "tests/loopback.rs::a_worker_that_the_next_daemon_takes_over_tells_the_board_over_loopback_that_it_is_done",
-            "supervisor/src/api/doors/bind.rs::the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it",
+            "supervisor/api/src/doors/bind.rs::the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it",
         ],
     ),
     (
@@ -390,7 +390,7 @@ const TABLE: &[Row] = &[
     ),
     (
         "an unknown place in a lane is passed on as text",
-        &["supervisor/src/lanes/template.rs::an_unknown_place_is_named_with_the_known_ones"],
+        &["supervisor/setup/src/lanes/template.rs::an_unknown_place_is_named_with_the_known_ones"],
     ),
     (
         "the tour of the README fails where it is pasted",
@@ -419,7 +419,7 @@ const TABLE: &[Row] = &[
     (
         "a closed root fails every task, and a command waits for a stopped daemon",
         &[
-            "supervisor/src/paths/making.rs::a_root_that_workers_cannot_go_through_is_refused_with_the_way_out",
+            "supervisor/base/src/paths/making.rs::a_root_that_workers_cannot_go_through_is_refused_with_the_way_out",
             "tests/hangs.rs::a_stopped_daemon_is_named_and_no_command_waits_for_it",
         ],
     ),

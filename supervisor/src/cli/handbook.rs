@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_message_that_names_a_page_names_the_command_that_shows_it() {
         let mut found = Vec::new();
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+        sources(Path::new(env!("CARGO_MANIFEST_DIR")), &mut found);
         let mut named = 0;
         for line in
             found.iter().flat_map(|text| text.lines()).filter(|line| !line.trim_start().starts_with("//"))

@@ -5,7 +5,6 @@ use std::path::Path;
 use regex::Regex;
 
 use super::*;
-use verbs;
 
 fn whole() -> Value {
     document(&verbs::entries(), &[])

@@ -9,7 +9,7 @@ use setup::automation::schedules::TaskText;
 
 /// Where the table begins and where it ends in the page.
 const FENCES: (&str, &str) =
-    ("<!-- verbs: written from supervisor/src/table.rs -->\n", "<!-- end of verbs -->\n");
+    ("<!-- verbs: written from supervisor/base/src/table.rs -->\n", "<!-- end of verbs -->\n");
 
 fn row(entry: &Entry) -> String {
     let request = (entry.request)();
@@ -50,7 +50,7 @@ const KINDS: (&str, &str) =
 
 /// Compares what stands between two fences of the page, or writes it.
 fn stands_between(fences: (&str, &str), expected: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md");
     let manual = std::fs::read_to_string(path).unwrap();
     let (before, rest) = manual.split_once(fences.0).unwrap();
     let (written, after) = rest.split_once(fences.1).unwrap();
@@ -95,7 +95,7 @@ fn a_task_of_a_schedule_takes_what_create_takes_but_for_what_the_schedule_decide
             "step_key",
             "workflow_template_id"
         ],
-        "supervisor/src/automation/schedules/task_text.rs takes the field as well, or it is named here"
+        "supervisor/setup/src/automation/schedules/task_text.rs takes the field as well, or it is named here"
     );
     assert_eq!(text.difference(&create).collect::<Vec<_>>(), ["name", "notes"]);
 }

@@ -90,7 +90,7 @@ impl Dispatcher {
 
     /// Replaces the source of random numbers.
     #[cfg(test)]
-    pub fn drawing(self, chance: fn() -> f64) -> Self {
+    pub(crate) fn drawing(self, chance: fn() -> f64) -> Self {
         Dispatcher { backoff: self.backoff.drawing(chance), ..self }
     }
 

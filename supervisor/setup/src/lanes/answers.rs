@@ -151,7 +151,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Returns the reply of a host, a number of seconds after the first.
-    pub fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
+    pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
         let at = first + Duration::from_secs(seconds);
         let refusing_since = Some(first).filter(|_| status >= 400);
         let well_at = Some(at).filter(|_| status < 400);
