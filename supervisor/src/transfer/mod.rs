@@ -6,4 +6,4 @@ mod import;
 mod peer_files;
 
 pub(crate) use export::{Exported, to_file, to_stream};
-pub(crate) use import::{Imported, Importer, Source, read};
+pub(crate) use import::{Imported, Importer, Places, Source, read};
