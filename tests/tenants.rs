@@ -464,14 +464,14 @@ fn a_tenants_user_reaches_no_policy_that_does_not_confine_by_any_name() {
 #[test]
 fn a_tenants_user_tells_a_run_that_is_not_confined_nothing_by_keys_and_by_proposals() {
     let Some(fleet) = two_tenants() else { return };
-    let lane = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\nterminal = \"80x24\"\n";
-    fleet.lane("open", &format!("{lane}policy = \"unconfined\"\n"));
-    fleet.lane("held", lane);
+    let argv = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\nterminal = \"80x24\"\n";
+    fleet.lane("open", &format!("{argv}policy = \"unconfined\"\n"));
+    fleet.lane("held", argv);
     fleet.write_config("profiles.d/specifier.md", "---\nlane: shell\n---\nSpecifies.\n");
     fleet.restart();
     let created = |lane: &str, more: &[&str]| {
-        let line = ["create", "x", "--tenant", "acme", "--body", "exec cat", "--assignee", lane];
-        let made = fleet.json([&line, more].concat());
+        let words = ["create", "x", "--tenant", "acme", "--body", "exec cat", "--assignee", lane];
+        let made = fleet.json([&words, more].concat());
         made["id"].as_str().unwrap().to_owned()
     };
     let (open, held, idea) = (created("open", &[]), created("held", &[]), created("open", &["--triage"]));
