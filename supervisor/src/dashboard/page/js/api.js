@@ -4,6 +4,7 @@ const KEY = "supervisor.key";
 const TIMEOUT = 30_000;
 let board = "";
 let onUnauthorized = () => {};
+let hasUnanswered = false;
 
 /** A refusal of the daemon, or that it does not answer (`code` "unreachable"). */
 export class Problem extends Error {
@@ -27,6 +28,13 @@ export const setBoard = (name) => { board = name; };
 
 /** Names what happens once the session has ended. @param {() => void} then */
 export const whenUnauthorized = (then) => { onUnauthorized = then; };
+/** Tells whether a request has had no answer since the last call. */
+export function takeUnanswered() {
+  const had = hasUnanswered;
+  hasUnanswered = false;
+  return had;
+}
+
 /** The session has ended, as a stream says it. */
 export const signedOut = () => onUnauthorized();
 
@@ -99,6 +107,7 @@ export async function request(method, path, options = {}) {
     });
   } catch (error) {
     if (signal?.aborted) throw error;
+    hasUnanswered = true;
     throw new Problem(error.name === "TimeoutError"
       ? { code: "timeout", detail: "The daemon did not answer in time", hint: "Try again. A change may have been made: look before you repeat it." }
       : { code: "unreachable", detail: "The daemon does not answer", hint: "Run `supervisor status` on its host. `supervisor dashboard` prints a new link." });
