@@ -273,6 +273,27 @@ fn the_page_of_health_says_nothing_of_holds_and_problems_while_the_daemon_is_awa
 }
 
 #[test]
+fn the_tasks_of_all_tenants_that_need_a_person_are_counted_once_they_are_read() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    for tenant in ["acme", "beta"] {
+        fleet.create("is blocked", "true", &["--initial-status", "blocked", "--tenant", tenant]);
+    }
+    let page = visit(&fleet);
+    open(&page, "/board?tenant=acme");
+    page.wait_text(".needs-head", "1 blocked");
+
+    fleet.kill_daemon();
+    page.wait("#connection:not([data-state=live])");
+    page.script("history.pushState(null, '', '/board'); dispatchEvent(new PopStateEvent('popstate'))", &[]);
+    page.wait_text("#toasts", "The daemon does not answer");
+    page.wait_text(".needs-list", "is blocked");
+    assert_eq!(page.text(".needs-head").unwrap().trim(), "Needs a person");
+    fleet.start();
+
+    page.wait_text(".needs-head", "2 blocked");
+}
+
+#[test]
 fn what_had_no_answer_is_read_again_although_the_connection_was_never_lost() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let before = fleet.create("was there before", "true", &["--initial-status", "blocked"]);

@@ -16,8 +16,6 @@ export function toast(text, { kind = "ok", hint = "", action } = {}) {
     h("div", { class: "toast-text" }, withCode(text), hint ? h("div", { class: "toast-hint" }, withCode(hint)) : null),
     action ? h("button", { type: "button", class: "button small", onclick: () => { close(); action.run(); } }, action.label) : null,
     h("button", { type: "button", class: "icon-button small", "aria-label": "Close the message", onclick: close }, icon("close")));
-  // The parts of a page fail together while the daemon is away: the message is shown once.
-  if (!action) for (const shown of [...place.children]) if (shown.textContent === element.textContent) shown.remove();
   while (place.children.length >= MOST) place.firstElementChild.remove();
   place.append(element);
   announce((hint ? `${text}. ${hint}` : text).replaceAll("`", ""), kind === "error" ? "assertive" : "polite");
