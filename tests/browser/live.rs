@@ -273,6 +273,30 @@ fn the_page_of_health_says_nothing_of_holds_and_problems_while_the_daemon_is_awa
 }
 
 #[test]
+fn a_log_that_is_opened_while_the_daemon_is_away_has_no_lines_before_they_are_read() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let writes = fleet.create("writes", "echo begun; sleep 600", &[]);
+    let page = visit(&fleet);
+    page.go(&format!("/runs/{writes}"));
+    page.wait_text(".log-rows", "begun");
+    // Without a load between the pages, so that the modules of the log stay.
+    let enter = "history.pushState(null, '', arguments[0]); dispatchEvent(new PopStateEvent('popstate'))";
+    page.script(enter, &["/work".into()]);
+    page.wait(".work-page");
+
+    fleet.kill_daemon();
+    page.wait("#connection:not([data-state=live])");
+    page.script(enter, &[format!("/runs/{writes}").into()]);
+    page.wait_text(".log-note", "cannot be followed at the moment");
+    assert_eq!(page.text(".log-state").as_deref(), Some(""), "no size is known");
+    assert!(!page.text(".log").unwrap().contains("Nothing has been written"));
+    fleet.start();
+
+    page.wait_text(".log-rows", "begun");
+    page.wait_text(".log-state", "1 line");
+}
+
+#[test]
 fn the_tasks_of_all_tenants_that_need_a_person_are_counted_once_they_are_read() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     for tenant in ["acme", "beta"] {
