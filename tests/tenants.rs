@@ -418,6 +418,7 @@ fn a_tenants_user_reaches_no_policy_that_does_not_confine_by_any_name() {
     let Some(fleet) = two_tenants() else { return };
     fleet.lane("open", "argv = [\"/bin/sh\", \"-c\", \"true\"]\npolicy = \"unconfined\"\n");
     fleet.write_config("profiles.d/opener.md", "---\nlane: shell\npolicy: unconfined\n---\nOpens.\n");
+    fleet.lane("broken", "argv = [\"/bin/sh\"]\npolicy = \"unconfined\"\nnope = 1\n");
     fleet.restart();
     let own = created(&fleet, "ours", "acme");
     let made = fleet.json([
@@ -434,6 +435,7 @@ fn a_tenants_user_reaches_no_policy_that_does_not_confine_by_any_name() {
     let lines: &[&[&str]] = &[
         &["create", "x", "--assignee", "open"],
         &["create", "x", "--assignee", "opener"],
+        &["create", "x", "--assignee", "broken"],
         &["create", "x", "--policy", "unconfined"],
         &["assign", &own, "open"],
         &["assign", &own, "opener"],
@@ -457,6 +459,36 @@ fn a_tenants_user_reaches_no_policy_that_does_not_confine_by_any_name() {
     // The policy of the tenant is the choice of an operator.
     fleet.cli(["tenant", "edit", "acme", "--policy", "unconfined"]).ok();
     by(&fleet, ANN, &["create", "x", "--assignee", "open"]).ok();
+}
+
+#[test]
+fn a_tenants_user_tells_a_run_that_is_not_confined_nothing_by_keys_and_by_proposals() {
+    let Some(fleet) = two_tenants() else { return };
+    let argv = "argv = [\"/bin/sh\", \"{prompt_file}\"]\nprompt = \"body-file\"\nterminal = \"80x24\"\n";
+    fleet.lane("open", &format!("{argv}policy = \"unconfined\"\n"));
+    fleet.lane("held", argv);
+    fleet.write_config("profiles.d/specifier.md", "---\nlane: shell\n---\nSpecifies.\n");
+    fleet.restart();
+    let created = |lane: &str, more: &[&str]| {
+        let words = ["create", "x", "--tenant", "acme", "--body", "exec cat", "--assignee", lane];
+        let made = fleet.json([&words, more].concat());
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let (open, held, idea) = (created("open", &[]), created("held", &[]), created("open", &["--triage"]));
+    // The terminal is there when an operator has typed.
+    for task in [&open, &held] {
+        fleet.eventually("a terminal", || (fleet.cli(["type", task, "a"]).code == 0).then_some(()));
+    }
+
+    by(&fleet, ANN, &["type", &open, "id"]).refused(77, "works under the policy unconfined");
+    by(&fleet, ANN, &["type", &held, "id"]).ok();
+    by(&fleet, ANN, &["specify", &idea]).refused(77, "works under the policy unconfined");
+
+    let typed = |task: &str| {
+        let page = fleet.json(["events", "--task", task, "--kind", "terminal_typed"]);
+        page["events"].as_array().unwrap().len()
+    };
+    assert_eq!((typed(&open), typed(&held)), (1, 2));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::fleet::give;
 use crate::harness::{Fleet, Output};
 
 /// What a board says, without the users that its host has allocated.
@@ -102,6 +103,26 @@ fn tasks_under_a_wider_policy_are_imported_only_where_that_is_accepted() {
     let other = ["--accept-policy", "network"];
     fleet.cli([import.as_slice(), &other].concat()).refused(4, "under `unconfined`");
     let read = fleet.json([import.as_slice(), &["--accept-policy", "unconfined"]].concat());
+    assert_eq!(read["rows"]["tasks"], 2);
+}
+
+#[test]
+fn tasks_that_work_in_directories_are_imported_only_where_that_is_accepted() {
+    let fleet = Fleet::offline();
+    let place = fleet.home().join("place");
+    fs::create_dir(&place).unwrap();
+    give(&place);
+    let place = format!("dir:{}", place.display());
+    fleet.create("there", "true", &["--workspace", &place]);
+    fleet.create("scratch", "true", &[]);
+    fleet.json(["export", "--file", "board.jsonl"]);
+    let import = ["--board", "copy", "import", "board.jsonl"];
+
+    let refused = fleet.cli(import).refused(4, &format!("1 task in {place}"));
+
+    assert!(refused.stderr.contains("--accept-workspaces"), "{}", refused.stderr);
+    assert_eq!(fleet.json(["--board", "copy", "list"]), json!([]));
+    let read = fleet.json([import.as_slice(), &["--accept-workspaces"]].concat());
     assert_eq!(read["rows"]["tasks"], 2);
 }
 

@@ -135,7 +135,7 @@ pub use rules::ticks::spread;
 pub use rules::transition::{IllegalChange, next};
 pub use store::check::{Depth, check_board, require_whole};
 pub use store::create::{create_board, ensure_board};
-pub use store::imported::ImportedPolicy;
+pub use store::imported::{ImportedPlace, ImportedPolicy};
 pub use store::open::{Schema, schema_of};
 pub use store::open_error::OpenError;
 pub use store::repair::{Loss, Repair, repair_board};

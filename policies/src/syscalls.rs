@@ -161,6 +161,7 @@ pub(crate) fn compile(
     }
     // A run does not say where its own environment and command line are, which others read in /proc.
     add(&mut rules, libc::SYS_prctl, vec![is(0, bits(libc::PR_SET_MM))?])?;
+    huge_pages(&mut rules, process)?;
     let fast_open = bits(libc::MSG_FASTOPEN);
     for (number, argument) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
         add(&mut rules, number, vec![has(argument, fast_open)?])?;
@@ -177,6 +178,19 @@ pub(crate) fn compile(
     let mut program = prologue(target);
     program.extend(BpfProgram::try_from(filter)?);
     Ok(Some(program))
+}
+
+/// Refuses memory of huge pages, of which the host has one pool (`vm.nr_hugepages`). Calls that are refused anyway get
+/// no rule, because a rule would narrow the refusal.
+fn huge_pages(rules: &mut Rules, process: &Process) -> Result<(), FilterError> {
+    add(rules, libc::SYS_mmap, vec![has(3, bits(libc::MAP_HUGETLB))?])?;
+    if process.seccomp != Seccomp::Strict {
+        add(rules, libc::SYS_memfd_create, vec![has(1, u64::from(libc::MFD_HUGETLB))?])?;
+    }
+    if process.sysv_ipc {
+        add(rules, libc::SYS_shmget, vec![has(2, bits(libc::SHM_HUGETLB))?])?;
+    }
+    Ok(())
 }
 
 /// Refuses all socket families and types that the policy does not name.

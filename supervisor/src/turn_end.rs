@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 use kernel::Purpose;
 use serde::Deserialize;
+use shim::lenient;
 
 use crate::client::Client;
 use base::environment;
@@ -42,9 +43,10 @@ struct Turn {
 /// Handles the hook. `FORM` is the form of the tool names in the model's program; Claude Code's by default.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let form = arguments.next().and_then(|word| Form::from_str(word.to_str()?, false).ok());
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(INPUT_BYTES).read_to_string(&mut text);
-    let turn: Option<Turn> = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+    let mut text = Vec::new();
+    let read = std::io::stdin().lock().take(INPUT_BYTES).read_to_end(&mut text);
+    // It may hold the model's last message, with a bad character in it.
+    let turn: Option<Turn> = read.ok().and_then(|_| lenient::read(&text));
     let home = environment::variable("HOME");
     let (Some(Turn { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
     if is_reported() == Some(false) && counted(Path::new(&home)) {

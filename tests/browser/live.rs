@@ -248,6 +248,100 @@ fn a_page_that_is_entered_while_the_daemon_is_away_is_read_when_it_is_back_and_c
 }
 
 #[test]
+fn the_page_of_health_says_nothing_of_holds_and_problems_while_the_daemon_is_away() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    fleet.cli(["hold", "--profile", "shell", "--reason", "repairs"]).ok();
+    let page = visit(&fleet);
+    // Its modules are loaded.
+    open(&page, "/health");
+    page.wait_text(".health-page", "repairs");
+    open(&page, "/work");
+
+    fleet.kill_daemon();
+    page.wait("#connection:not([data-state=live])");
+    page.script("history.pushState(null, '', '/health'); dispatchEvent(new PopStateEvent('popstate'))", &[]);
+    page.wait(".health-page:not(.is-waiting)");
+    page.wait_text("#toasts", "The daemon does not answer");
+    let shown = page.text(".health-page").unwrap();
+    for claim in ["No problem is known", "Nothing is held"] {
+        assert!(!shown.contains(claim), "{shown}");
+    }
+    fleet.start();
+
+    page.wait_text(".health-page", "repairs");
+    page.wait_text(".health-page", "No problem is known");
+}
+
+#[test]
+fn a_log_that_is_opened_while_the_daemon_is_away_has_no_lines_before_they_are_read() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let writes = fleet.create("writes", "echo begun; sleep 600", &[]);
+    let page = visit(&fleet);
+    page.go(&format!("/runs/{writes}"));
+    page.wait_text(".log-rows", "begun");
+    // Without a load between the pages, so that the modules of the log stay.
+    let enter = "history.pushState(null, '', arguments[0]); dispatchEvent(new PopStateEvent('popstate'))";
+    page.script(enter, &["/work".into()]);
+    page.wait(".work-page");
+
+    fleet.kill_daemon();
+    page.wait("#connection:not([data-state=live])");
+    page.script(enter, &[format!("/runs/{writes}").into()]);
+    page.wait_text(".log-note", "cannot be followed at the moment");
+    assert_eq!(page.text(".log-state").as_deref(), Some(""), "no size is known");
+    assert!(!page.text(".log").unwrap().contains("Nothing has been written"));
+    fleet.start();
+
+    page.wait_text(".log-rows", "begun");
+    page.wait_text(".log-state", "1 line");
+}
+
+#[test]
+fn the_tasks_of_all_tenants_that_need_a_person_are_counted_once_they_are_read() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    for tenant in ["acme", "beta"] {
+        fleet.create("is blocked", "true", &["--initial-status", "blocked", "--tenant", tenant]);
+    }
+    let page = visit(&fleet);
+    open(&page, "/board?tenant=acme");
+    page.wait_text(".needs-head", "1 blocked");
+
+    fleet.kill_daemon();
+    page.wait("#connection:not([data-state=live])");
+    page.script("history.pushState(null, '', '/board'); dispatchEvent(new PopStateEvent('popstate'))", &[]);
+    page.wait_text("#toasts", "The daemon does not answer");
+    page.wait_text(".needs-list", "is blocked");
+    assert_eq!(page.text(".needs-head").unwrap().trim(), "Needs a person");
+    fleet.start();
+
+    page.wait_text(".needs-head", "2 blocked");
+}
+
+#[test]
+fn what_had_no_answer_is_read_again_although_the_connection_was_never_lost() {
+    let Some(fleet) = fleet(User::current(), "") else { return };
+    let before = fleet.create("was there before", "true", &["--initial-status", "blocked"]);
+    let page = visit(&fleet);
+    page.wait(&card(&before));
+    let enter = "history.pushState(null, '', arguments[0]); dispatchEvent(new PopStateEvent('popstate'))";
+    page.script(enter, &["/work".into()]);
+    page.wait(".work-page:not(.is-waiting)");
+    page.script(
+        "const plain = window.fetch; window.isLost = true;
+         window.fetch = (...all) => (window.isLost && /board/.test(String(all[0])) ? Promise.reject(new TypeError('lost')) : plain(...all))",
+        &[],
+    );
+    page.script(enter, &["/board".into()]);
+    page.wait_text("#toasts", "The daemon does not answer");
+    page.wait("#connection[data-state=live]");
+    page.script("window.isLost = false", &[]);
+    fleet.create("is the next event", "true", &["--initial-status", "blocked"]);
+
+    page.wait(&card(&before));
+    page.wait_text(&format!("{} .count", column("blocked")), "2");
+}
+
+#[test]
 fn the_archived_tasks_are_counted_once_they_are_read() {
     let Some(fleet) = fleet(User::current(), "") else { return };
     let archived = fleet.create("was archived", "true", &["--initial-status", "blocked"]);

@@ -168,6 +168,10 @@ fn a_schedule_is_added_run_and_removed_from_a_chat_which_reads_what_came_of_it()
     assert!(telegram.says(&fleet, 1, &line.replace("07", "08")).contains("exists already"));
     let refused = telegram.says(&fleet, 1, "/schedules add x --title y --command 'dispatch-fleet a b'");
     assert!(refused.contains("--command"), "{refused}");
+    fleet.lane("open", "argv = [\"/bin/sh\", \"-c\", \"true\"]\npolicy = \"unconfined\"\n");
+    fleet.cli(["service", "reload"]).ok();
+    let refused = telegram.says(&fleet, 1, "/schedules add x --at 07:00 --title y --assignee open");
+    assert!(refused.contains("works under the policy unconfined"), "{refused}");
     assert!(telegram.says(&fleet, 1, "/help schedules").contains("add NAME --at TIME"));
 
     let ran = telegram.says(&fleet, 2, "/schedules run news");

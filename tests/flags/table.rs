@@ -252,6 +252,11 @@ pub(super) const TABLE: &[Row] = &[
     ),
     (
         "import",
+        "accept-workspaces",
+        Test("tests/transfer.rs", "tasks_that_work_in_directories_are_imported_only_where_that_is_accepted"),
+    ),
+    (
+        "import",
         "from-hermes",
         Test("tests/transfer.rs", "a_board_of_the_established_program_is_taken_over_and_goes_on"),
     ),

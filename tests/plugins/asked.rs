@@ -109,6 +109,14 @@ echo "{\"text\":\"made\",\"requests\":[{\"verb\":\"create\",\"body\":$body}]}""#
     assert_eq!(asked("strict", &json!({"title": "x", "policy": "agent"})).status, 403);
     asked("strict", &json!({"title": "x", "policy": "strict", "triage": true})).json(200);
     assert_eq!(fleet.json(["list", "--archived"]).as_array().unwrap().len(), 4);
+    if User::current() == User::Root {
+        // Root alone may see them, and the answer is the same for both.
+        for place in ["dir:/root/.ssh", "dir:/root/absent/too", "worktree:/root/absent"] {
+            let refused = asked("strict", &json!({"title": "x", "workspace": place}));
+            assert_eq!(refused.status, 403, "{place}: {refused:?}");
+            assert!(refused.body.contains("no known user of this host"), "{refused:?}");
+        }
+    }
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn nobody_gains_the_user_of_a_directory_by_the_file_of_a_schedule() {
     for name in ["other", "named"] {
         let why = why(&fleet, name);
         assert!(why.contains("made by uid 4243, who may not act as that user"), "{name}: {why}");
+        assert!(why.contains(&format!("supervisor schedules edit {name}")), "{name}: {why}");
     }
     for name in ["open", "link"] {
         let why = why(&fleet, name);

@@ -120,7 +120,10 @@ impl Rest<'_> {
         let Ok(head) = self.git.head().and_then(|head| head.peel_to_commit()) else {
             return Ok(hindered("HEAD of the worktree names no commit", &Changes::new()));
         };
-        let own = head.message_bytes() == terms.map_or(&[][..], |terms| terms.message.as_bytes());
+        let own = match terms {
+            Some(terms) => self.is_made(&head, span, terms)?,
+            None => false,
+        };
         let index = self.git.index()?;
         let changes = self.changes(&head.tree()?, &index)?;
         let hindrance = self.hindrance(span, head.id(), &index)?;
@@ -188,12 +191,30 @@ impl Rest<'_> {
         Ok((!is_known).then(|| format!("{} was moved by somebody else during the run", self.branch)))
     }
 
+    /// True if the supervisor made the commit at HEAD of these changes, in an interrupted call. A worker can write the same message, but neither
+    /// after its run nor into the log of the branch.
+    fn is_made(&self, head: &Commit<'_>, span: &Span, terms: &CommitTerms) -> Result<bool, git2::Error> {
+        if head.message_bytes() != terms.message.as_bytes()
+            || self.source.tip(&self.branch).ok().flatten() != Some(head.id())
+        {
+            return Ok(false);
+        }
+        let parent = head.parent_id(0).map(|id| id.to_string()).ok();
+        Ok(span.tip.as_ref().map_or(self.last_told()?.as_deref() == Some(TOLD.as_bytes()), |tip| {
+            parent.as_ref() == Some(tip)
+        }))
+    }
+
     /// True if the supervisor has moved the branch last, by its log.
     fn is_ours(&self) -> Result<bool, git2::Error> {
+        Ok(self.last_told()?.is_some_and(|told| told.starts_with(OURS)))
+    }
+
+    /// Returns the last entry in the log of the branch.
+    fn last_told(&self) -> Result<Option<Vec<u8>>, git2::Error> {
         let log = self.source.git().reflog(&format!("refs/heads/{}", self.branch))?;
         let last = log.get(0);
-        let told = last.as_ref().and_then(git2::ReflogEntry::message_bytes);
-        Ok(told.is_some_and(|told| told.starts_with(OURS)))
+        Ok(last.as_ref().and_then(git2::ReflogEntry::message_bytes).map(<[u8]>::to_vec))
     }
 
     /// Returns the paths of the working tree that differ from a commit. The index is not believed: a worker can have it

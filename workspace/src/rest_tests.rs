@@ -217,6 +217,32 @@ fn nothing_is_committed_on_a_branch_that_the_tree_does_not_stand_on() {
 }
 
 #[test]
+fn a_commit_of_the_worker_with_the_message_of_the_supervisor_is_the_workers() {
+    for sealed_before in [false, true] {
+        let mut ended = Ended::new();
+        ended.write(".env", "TOKEN=1\n");
+        ended.fixture.commit(&ended.tree, MESSAGE);
+        // The branch as the worker sees it.
+        let own = ended.fixture.root.join(".git/supervisor/t_1/refs/heads/task/t_1");
+        fs::write(own, ended.git(&["rev-parse", "HEAD"])).unwrap();
+        ended.write("src/a", "2\n");
+        ended.seal();
+        if sealed_before {
+            ended.span = Span { start: Some(ended.git(&["rev-parse", "HEAD"])), tip: None };
+        }
+        let rest = ended.commit();
+        assert_eq!((rest.committed, rest.ahead), (1, 2), "{rest:?}");
+        assert_eq!(ended.committed(), ["M src/a"]);
+    }
+    let mut ended = Ended::new();
+    ended.git(&["checkout", "-q", "--detach"]);
+    ended.git(&["commit", "-q", "--allow-empty", "--allow-empty-message", "-m", ""]);
+    ended.seal();
+    let rest = ended.worktree.rest(&ended.span, None).unwrap();
+    assert_eq!(rest.hindrance.as_deref(), Some("HEAD of the worktree is not on task/t_1"));
+}
+
+#[test]
 fn without_terms_changes_are_named_and_nothing_is_committed() {
     let mut ended = Ended::new();
     ended.write("src/a", "2\n");

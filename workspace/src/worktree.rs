@@ -1,13 +1,16 @@
 //! The `worktree` workspace: a linked git worktree on a branch of its own, made, reused or repaired.
 
 mod aside;
+mod claims;
 mod conversion;
 mod error;
 mod filters;
+mod index;
 mod kept;
 mod large;
 mod metadata;
 mod note;
+mod objects;
 mod private;
 mod publish;
 mod seal;
@@ -303,7 +306,7 @@ fn empty_submodules(links: &Links) -> Vec<PathBuf> {
         return Vec::new();
     }
     let Ok(index) = git2::Index::open(&links.metadata.join("index")) else { return Vec::new() };
-    let submodules = index.iter().filter(|entry| entry.mode == metadata::SUBMODULE);
+    let submodules = index.iter().filter(|entry| entry.mode == index::SUBMODULE);
     let paths = submodules.map(|entry| PathBuf::from(OsStr::from_bytes(&entry.path)));
     paths.filter(|path| !holds_something(&links.tree.join(path)).unwrap_or(true)).take(NAMED).collect()
 }

@@ -149,7 +149,9 @@ impl Board<'_> {
     pub(super) fn with_spent_budget(&self, run: &Run, ending: Ending) -> Result<Ending, Error> {
         let refused = self.tx.egress_of(run.id)?.is_some_and(|egress| egress.over_budget > 0);
         let gave_up = match &ending.cause {
-            EndCause::Exited { code: 0 } => ending.result_policy == OnCleanExit::Unreported,
+            EndCause::Exited { code: 0 } => {
+                matches!(ending.result_policy, OnCleanExit::Unreported | OnCleanExit::ToolsRefused { .. })
+            }
             EndCause::Exited { .. }
             | EndCause::Signaled { .. }
             | EndCause::RateLimited { .. }

@@ -205,3 +205,20 @@ fn what_a_worker_said_last_that_reported_nothing_is_kept_with_its_run_and_is_no_
     assert_eq!(bench.task(&id).result, None);
     bench.check();
 }
+
+#[test]
+fn a_question_of_an_agent_that_refused_its_own_tools_is_kept_with_its_run() {
+    let bench = Bench::new();
+    let id = bench.ready();
+    let run = bench.start(&id);
+    let result_policy = OnCleanExit::ToolsRefused { summary: Some("Which registry, A or B?".to_owned()) };
+    let trouble = Some("the agent itself refused calls of its tools (1)".to_owned());
+    let ending = Ending { result_policy, trouble, ..Ending::new(EndCause::Exited { code: 0 }) };
+    bench.call(move |board| board.finish_run(run, ending)).unwrap();
+    let ended = bench.readers.with(|view| view.expect_run(run)).unwrap();
+    assert_eq!(ended.outcome, Some(Outcome::Unreported));
+    assert_eq!(ended.summary.as_deref(), Some("Which registry, A or B?"));
+    let error = ended.error.unwrap();
+    assert!(error.ends_with("request-review: the agent itself refused calls of its tools (1)"), "{error}");
+    bench.check();
+}

@@ -286,6 +286,7 @@ fn last_words<'e>(decision: &Decision, ending: &'e Ending) -> Option<&'e str> {
     let text = match &ending.result_policy {
         OnCleanExit::Complete { summary }
         | OnCleanExit::Review { summary }
+        | OnCleanExit::ToolsRefused { summary }
         | OnCleanExit::TurnEnded { summary } => summary.as_deref(),
         OnCleanExit::Unreported => None,
     };

@@ -10,7 +10,7 @@ use crate::model::error::Error;
 use crate::model::id::AttachmentId;
 use crate::model::note::NewAttachment;
 use crate::rules::authority;
-use crate::store::imported::ImportedPolicy;
+use crate::store::imported::{ImportedPlace, ImportedPolicy};
 use crate::transfer::adopt;
 use crate::transfer::export::{self, Imported};
 use crate::transfer::peer::{Adopted, PeerBoard};
@@ -47,6 +47,12 @@ impl Board<'_> {
     /// Returns the policies under which the tasks of an import would run, before anything of it is committed.
     pub fn imported_policies(&self) -> Result<Vec<ImportedPolicy>, Error> {
         self.tx.imported_policies()
+    }
+
+    /// Returns the directories and repositories in which the tasks of an import would work, before anything of it is
+    /// committed.
+    pub fn imported_places(&self) -> Result<Vec<ImportedPlace>, Error> {
+        self.tx.imported_places()
     }
 
     /// Refuses values that satisfy the schema but have no meaning: reads each row as every later reader will.

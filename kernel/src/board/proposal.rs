@@ -76,7 +76,10 @@ impl Board<'_> {
             ..NewTask::default()
         };
         let task = self.create(task, actor)?.task;
-        let is_offered = |name: &Profile| *name != new.assignee;
+        // The run of a proposal gives no task to a profile without a sandbox, as no other worker does.
+        let has_policy = subject.policy.is_some();
+        let is_offered =
+            |name: &Profile| *name != new.assignee && (has_policy || !new.unconfined.contains(name));
         let short = |about: &str| about.chars().take(STAFF.1).collect::<String>();
         let staff: BTreeMap<Profile, String> = new
             .staff
@@ -101,11 +104,19 @@ impl Board<'_> {
         Ok(Created { task: self.expect_task(&task.id)?, existing: false })
     }
 
-    /// Removes deleted profiles from the open proposals.
-    pub fn withdraw_profiles(&mut self, gone: &BTreeSet<Profile>) -> Result<(), Error> {
+    /// Removes profiles from the open proposals: those in `gone`, and those in `unconfined` where the task names no
+    /// policy.
+    pub fn withdraw_profiles(
+        &mut self,
+        gone: &BTreeSet<Profile>,
+        unconfined: &BTreeSet<Profile>,
+    ) -> Result<(), Error> {
         for mut proposal in self.tx.open_proposals()? {
             let before = proposal.staff.len();
-            proposal.staff.retain(|name, _| !gone.contains(name));
+            let has_policy = self.task(&proposal.subject)?.is_some_and(|subject| subject.policy.is_some());
+            proposal
+                .staff
+                .retain(|name, _| !gone.contains(name) && (has_policy || !unconfined.contains(name)));
             if proposal.staff.len() < before {
                 self.tx.set_staff(&proposal.task, &proposal.staff)?;
             }

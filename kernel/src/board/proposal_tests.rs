@@ -19,6 +19,7 @@ pub(super) fn asked(subject: &TaskId, kind: ProposalKind) -> NewProposal {
         subject: subject.clone(),
         assignee: "specifier".parse().unwrap(),
         staff: staff.into(),
+        unconfined: BTreeSet::new(),
         taken: ["bob", "shell"].map(|name| name.parse().unwrap()).into(),
         policy: Some("narrow".to_owned()),
         author: None,
@@ -372,6 +373,32 @@ fn tasks_of_full_missions_hide_no_other_from_the_router() {
 }
 
 #[test]
+fn a_profile_without_a_sandbox_is_offered_only_for_a_task_that_names_a_policy() {
+    let bench = Bench::new();
+    let (bare, narrow) = (idea(&bench), idea(&bench));
+    let change = Edit { policy: Some("narrow".to_owned()), ..Edit::default() };
+    let edited = narrow.clone();
+    bench.call(move |board| board.edit(&edited, &change, &alice()).map(drop)).unwrap();
+    let open: BTreeSet<crate::Profile> = [String::from("carol").parse().unwrap()].into();
+    let staff = |task: &TaskId| {
+        let proposal = bench.readers.with(|view| view.tx.proposal(task)).unwrap().unwrap();
+        proposal.staff.into_keys().map(|name| name.to_string()).collect::<Vec<_>>()
+    };
+    let of = |subject: &TaskId| {
+        let new = NewProposal { unconfined: open.clone(), ..asked(subject, ProposalKind::Decompose) };
+        bench.call(move |board| board.propose(new, &alice())).unwrap().task.id
+    };
+    let (first, second) = (of(&bare), of(&narrow));
+    assert_eq!((staff(&first), staff(&second)), (vec!["bob".into()], vec!["bob".into(), "carol".into()]));
+
+    // An import, or a profile that has changed since.
+    let open: BTreeSet<crate::Profile> = [String::from("bob").parse().unwrap()].into();
+    bench.call(move |board| board.withdraw_profiles(&BTreeSet::new(), &open)).unwrap();
+
+    assert_eq!((staff(&first), staff(&second)), (vec![], vec!["bob".into(), "carol".into()]));
+}
+
+#[test]
 fn a_profile_that_is_removed_before_or_after_it_is_named_is_refused_and_nothing_of_it_is_applied() {
     let bench = Bench::new();
     let id = idea(&bench);
@@ -382,7 +409,7 @@ fn a_profile_that_is_removed_before_or_after_it_is_named_is_refused_and_nothing_
         |of: &str| json!({ "tasks": [part("a", "bob"), part("b", of)], "body": "say so", "assignee": "bob" });
     let gone = |name: &str| {
         let gone = BTreeSet::from([name.parse().unwrap()]);
-        bench.call(move |board| board.withdraw_profiles(&gone)).unwrap();
+        bench.call(move |board| board.withdraw_profiles(&gone, &BTreeSet::new())).unwrap();
     };
     let offered = || bench.readers.with(|view| view.offered_profiles()).unwrap().len();
     assert_eq!(offered(), 2);

@@ -382,7 +382,7 @@ impl View<'_> {
         self.tx.failed_schedules()
     }
 
-    /// Returns the active schedules whose ticks make nothing, because the tasks of an earlier tick are blocked.
+    /// Returns the active schedules whose ticks make nothing, because the tasks of an earlier tick wait for a person.
     pub fn stuck_schedules(&self) -> Result<Vec<StuckSchedule>, Error> {
         self.tx.stuck_schedules()
     }

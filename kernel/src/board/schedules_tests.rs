@@ -509,6 +509,29 @@ fn the_user_who_saved_a_schedule_is_the_creator_of_its_tasks_whoever_asks_for_th
 }
 
 #[test]
+fn a_schedule_is_stuck_while_a_task_of_an_earlier_tick_waits_for_a_person_in_any_status() {
+    type Act = fn(&mut crate::Board<'_>, &TaskId) -> Result<crate::Settled, crate::Error>;
+    let cases: [(Act, usize, &str); 3] = [
+        (|board, id| board.move_task(id, crate::Destination::Triage, &alice()), 1, "triage"),
+        (|board, id| board.request_review(id, Handoff::default(), None, None, &alice()), 1, "review"),
+        (
+            |board, id| board.request_review(id, Handoff::default(), "carol".parse().ok(), None, &alice()),
+            0,
+            "review by a profile",
+        ),
+    ];
+    for (act, expected, waits) in cases {
+        let bench = bench(&hourly(Overlap::Skip));
+        after(&bench, HOUR);
+        after(&bench, HOUR);
+        let id = tasks(&bench)[0].id.clone();
+        bench.call(move |board| act(board, &id)).unwrap();
+        let stuck = bench.readers.with(|view| view.stuck_schedules()).unwrap();
+        assert_eq!(stuck.len(), expected, "{waits}");
+    }
+}
+
+#[test]
 fn a_schedule_is_stuck_while_its_ticks_make_nothing_for_a_blocked_task() {
     for overlap in [Overlap::Skip, Overlap::Queue] {
         let bench = bench(&hourly(overlap));

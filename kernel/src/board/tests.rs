@@ -372,7 +372,9 @@ fn the_third_block_of_the_same_kind_goes_to_triage() {
         let run = bench.start(&id);
         let bob = worker(&bench.task(&id), run);
         let task = id.clone();
-        bench.call(move |board| board.block(&task, Blocking::default(), None, &bob)).unwrap();
+        let question = Some(crate::Question { text: format!("A or B, {round}?"), ..Default::default() });
+        let asked = Blocking { question, ..Blocking::default() };
+        bench.call(move |board| board.block(&task, asked, None, &bob)).unwrap();
         let end = bench.finish(run, EndCause::Exited { code: 0 });
         let expected = if round == 3 { Status::Triage } else { Status::Blocked };
         assert_eq!(end.status, expected, "round {round}");
@@ -381,6 +383,12 @@ fn the_third_block_of_the_same_kind_goes_to_triage() {
             bench.call(move |board| board.unblock(&task, None, &alice())).unwrap();
         }
     }
+    let why = bench.readers.with(|view| view.waiting(&id)).unwrap().unwrap();
+    assert!(
+        why.text.starts_with("its last run was blocked: A or B, 3?; waits until a person"),
+        "{}",
+        why.text
+    );
     bench.check();
 }
 

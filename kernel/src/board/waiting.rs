@@ -33,6 +33,7 @@ impl View<'_> {
             nonspawnable: BTreeMap::new(),
             ending: BTreeMap::new(),
             limited: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             holds: self.holds()?,
             accounts,
         };
@@ -49,6 +50,10 @@ impl View<'_> {
         let scheduled = with(&[Status::Scheduled]);
         if !scheduled.is_empty() {
             known.limited = self.tx.limited_of(&scheduled)?.into_iter().collect();
+        }
+        let triage = with(&[Status::Triage]);
+        if !triage.is_empty() {
+            known.blocked = self.tx.blocked_of(&triage)?.into_iter().collect();
         }
         if !running.is_empty() {
             known.ending = self.tx.ending_runs_of(&running)?.into_iter().collect();

@@ -198,6 +198,11 @@ pub enum OnCleanExit {
     /// The exit is a fault: the worker forgot to report.
     #[default]
     Unreported,
+    /// The exit completes nothing: the agent itself refused calls of its tools.
+    ToolsRefused {
+        /// Last words of the agent, which may be a question to a person.
+        summary: Option<String>,
+    },
     /// The exit is a fault as well, unless the worker has a goal: then the agent came to the end of a turn.
     TurnEnded {
         /// Last words of the agent.

@@ -58,6 +58,8 @@ pub struct NewProposal {
     pub assignee: Profile,
     /// Profiles that the proposal may name, each with its description.
     pub staff: BTreeMap<Profile, String>,
+    /// Profiles whose own policy confines no run. The proposal may name them only for a task that names a policy.
+    pub unconfined: BTreeSet<Profile>,
     /// Names of all existing profiles and lanes. The proposal must use none of them for a new profile.
     pub taken: BTreeSet<Profile>,
     /// Policy of the runs; absent means the profile's policy.

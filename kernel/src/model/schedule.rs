@@ -139,14 +139,14 @@ pub struct Schedule {
     pub defined_at: Timestamp,
 }
 
-/// Schedule whose ticks make nothing, because the tasks of an earlier tick are blocked.
+/// Schedule whose ticks make nothing, because the tasks of an earlier tick wait for a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StuckSchedule {
     /// Schedule, by its file's name.
     pub name: ScheduleName,
     /// Latest tick, which was skipped or waits.
     pub tick: ScheduleTick,
-    /// Task of an earlier tick that is blocked.
+    /// Task of an earlier tick that waits for a person.
     pub task: TaskId,
 }
 

@@ -19,6 +19,9 @@ use crate::rules::turns::{GoalTurns, Pace};
 const UNREPORTED: &str = "the worker exited without complete, block or request-review \
     (a lane whose program does not report says `on_clean_exit = \"complete\"`)";
 
+/// Error of such a run in a lane in which the exit would be a verdict.
+const UNFINISHED: &str = "the worker exited without complete, block or request-review";
+
 /// Facts about a task at the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
@@ -244,6 +247,9 @@ fn by_cause(ending: &Ending, tally: Tally, now: Timestamp) -> Decision {
                 handoff: Some(Handoff { summary: summary.clone(), ..Handoff::default() }),
                 ..plain(Outcome::Completed, Then::Done, 0)
             },
+            OnCleanExit::ToolsRefused { .. } => {
+                failed(Outcome::Unreported, &with_trouble(UNFINISHED, ending))
+            }
             // `implied_verdict` has turned an exit with this policy into a verdict.
             OnCleanExit::Review { .. } | OnCleanExit::TurnEnded { .. } | OnCleanExit::Unreported => {
                 match tally.goal.filter(|_| matches!(ending.result_policy, OnCleanExit::TurnEnded { .. })) {

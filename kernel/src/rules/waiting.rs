@@ -59,6 +59,8 @@ pub(crate) struct Known<'a> {
     pub(crate) ending: BTreeMap<TaskId, RunId>,
     /// Tasks whose last run met a limit of its service, with the exit code that reported it.
     pub(crate) limited: BTreeMap<TaskId, Option<i32>>,
+    /// Tasks in triage whose last run was blocked, with the reason.
+    pub(crate) blocked: BTreeMap<TaskId, String>,
     pub(crate) holds: Vec<Hold>,
     pub(crate) accounts: &'a Accounts,
 }
@@ -87,13 +89,7 @@ impl Known<'_> {
 pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<Waiting> {
     let on_hold = || known.hold(task, now).map(|hold| hold.waiting(now));
     match task.status {
-        Status::Triage => Some(Waiting::new(
-            WaitingCode::Triage,
-            format!(
-                "waits until a person has specified it: `supervisor promote {}` then releases it",
-                task.id
-            ),
-        )),
+        Status::Triage => Some(in_triage(task, known.blocked.get(&task.id))),
         Status::Todo => Some(match known.parents.get(&task.id) {
             None => Waiting::new(WaitingCode::Parents, "waits for its parents"),
             Some(open) => open.waiting(),
@@ -125,6 +121,17 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
         Status::Blocked => Some(blocked(task)),
         Status::Done | Status::Archived => None,
     }
+}
+
+/// `reason` is that of the last run, if it was blocked: a question that came once too often is read here alone.
+fn in_triage(task: &Task, reason: Option<&String>) -> Waiting {
+    let waits =
+        format!("waits until a person has specified it: `supervisor promote {}` then releases it", task.id);
+    let text = match reason {
+        Some(reason) => format!("its last run was blocked: {}; {waits}", reason.trim()),
+        None => waits,
+    };
+    Waiting::new(WaitingCode::Triage, text)
 }
 
 fn scheduled(task: &Task, limited: Option<&Option<i32>>, now: Timestamp) -> Waiting {
@@ -264,7 +271,9 @@ mod tests {
         let accounts = Accounts::new();
         let (parents, nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let holds = holds.to_vec();
-        of_task(task, &Known { parents, nonspawnable, ending, limited, holds, accounts: &accounts }, NOW)
+        let blocked = BTreeMap::new();
+        let known = Known { parents, nonspawnable, ending, limited, blocked, holds, accounts: &accounts };
+        of_task(task, &known, NOW)
     }
 
     fn code(task: &Task, holds: &[Hold]) -> Option<WaitingCode> {
@@ -384,9 +393,8 @@ mod tests {
             }
             let parents = BTreeMap::from([(child.id.clone(), open)]);
             let (nonspawnable, ending) = (BTreeMap::new(), BTreeMap::new());
-            let limited = BTreeMap::new();
-            let known =
-                Known { parents, nonspawnable, ending, limited, holds: Vec::new(), accounts: &accounts };
+            let (limited, blocked, holds) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+            let known = Known { parents, nonspawnable, ending, limited, blocked, holds, accounts: &accounts };
             of_task(&child, &known, NOW).unwrap()
         };
         let text = |count: usize| waits(count).text;

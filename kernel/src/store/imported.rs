@@ -21,7 +21,36 @@ pub struct ImportedPolicy {
     pub first: TaskId,
 }
 
+/// Directory or repository of this host in which imported tasks would work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedPlace {
+    /// Workspace of the tasks.
+    pub workspace: String,
+    /// Number of the tasks.
+    pub tasks: u64,
+    /// First of the tasks.
+    pub first: TaskId,
+}
+
 impl Tx<'_> {
+    /// Returns the directories and repositories in which imported tasks that are not over would work.
+    pub(crate) fn imported_places(&self) -> Result<Vec<ImportedPlace>, Error> {
+        self.conn.list(
+            "list the workspaces",
+            "SELECT workspace, count(*), min(id) FROM tasks \
+             WHERE status NOT IN ('done', 'archived') AND workspace <> 'scratch' GROUP BY 1 ORDER BY 2 DESC, 1",
+            [],
+            |row| {
+                let count: i64 = row.get(1)?;
+                Ok(ImportedPlace {
+                    workspace: row.get(0)?,
+                    tasks: count.max(0).unsigned_abs(),
+                    first: row.get(2)?,
+                })
+            },
+        )
+    }
+
     /// Returns the policies under which imported tasks would run, by assignee and policy. Tasks that are over count if they
     /// name a policy. A review runs under the policy of the work.
     pub(crate) fn imported_policies(&self) -> Result<Vec<ImportedPolicy>, Error> {

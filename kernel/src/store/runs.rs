@@ -267,6 +267,18 @@ impl Tx<'_> {
         )
     }
 
+    /// Returns the tasks among these whose last run was blocked, each with the reason.
+    pub(crate) fn blocked_of(&self, tasks: &[&TaskId]) -> Result<Vec<(TaskId, String)>, Error> {
+        let tasks = to_json(&tasks)?;
+        self.conn.list(
+            "read runs",
+            "SELECT r.task_id, r.error FROM json_each(?1) j JOIN task_runs r \
+         ON r.id = (SELECT max(id) FROM task_runs WHERE task_id = j.value) WHERE r.outcome = ?2 AND r.error IS NOT NULL",
+            (tasks, Outcome::Blocked),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+    }
+
     pub(crate) fn insert_run(&self, run: &NewRun<'_>) -> Result<RunId, Error> {
         let row: [(&str, &dyn ToSql); 21] = [
             ("task_id", run.task),

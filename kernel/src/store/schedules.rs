@@ -158,21 +158,24 @@ impl Tx<'_> {
         self.conn.list("list failed schedules", &sql, [], |row| Ok((row.get("schedule")?, read_tick(row)?)))
     }
 
-    /// Returns the active schedules whose latest tick was skipped or waits, and whose open tasks can do nothing: one is
-    /// blocked, and the others wait for their parents.
+    /// Returns the active schedules whose latest tick was skipped or waits, and whose open tasks can do nothing: one
+    /// waits for a person, and the others do as well or wait for their parents.
     pub(crate) fn stuck_schedules(&self) -> Result<Vec<StuckSchedule>, Error> {
+        // A review without a reviewer and without a check is a person's.
+        let waits = "(t.status IN ('blocked', 'triage') \
+            OR (t.status = 'review' AND t.reviewer IS NULL AND t.unchecked_run IS NULL))";
         let sql = format!(
             "SELECT k.schedule, {TICKS}, \
-               (SELECT t.id FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name AND t.status = 'blocked' \
-                AND t.status NOT IN ('done', 'archived') ORDER BY t.tick, t.id LIMIT 1) AS blocked \
+               (SELECT t.id FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name AND {waits} \
+                AND t.status NOT IN ('done', 'archived') ORDER BY t.tick, t.id LIMIT 1) AS waiting \
              FROM schedules s JOIN schedule_ticks k ON k.id = (SELECT l.id FROM schedule_ticks l \
                WHERE l.schedule = s.name ORDER BY l.tick DESC LIMIT 1) \
-             WHERE k.outcome IN ('skipped', 'queued') AND NOT s.spec ->> 'paused' AND blocked IS NOT NULL \
+             WHERE k.outcome IN ('skipped', 'queued') AND NOT s.spec ->> 'paused' AND waiting IS NOT NULL \
              AND NOT EXISTS (SELECT 1 FROM tasks t INDEXED BY tasks_schedule WHERE t.schedule = s.name \
-               AND t.status NOT IN ('done', 'archived') AND t.status NOT IN ('blocked', 'todo')) ORDER BY s.name"
+               AND t.status NOT IN ('done', 'archived') AND NOT {waits} AND t.status <> 'todo') ORDER BY s.name"
         );
         let read = |row: &Row<'_>| {
-            Ok(StuckSchedule { name: row.get("schedule")?, tick: read_tick(row)?, task: row.get("blocked")? })
+            Ok(StuckSchedule { name: row.get("schedule")?, tick: read_tick(row)?, task: row.get("waiting")? })
         };
         self.conn.list("list stuck schedules", &sql, [], read)
     }

@@ -22,6 +22,9 @@ fn raw_system_calls_are_refused() {
         ("keyctl", "syscall(250,0,-4,1)"),
         ("io_uring_setup", "my $p=\"\\0\"x120; syscall(425,1,$p)"),
         ("io_setup", "my $c=pack('Q',0); syscall(206,1,$c)"),
+        // Neither takes a huge page: MAP_NORESERVE, and a file without bytes.
+        ("mmap of huge pages", "syscall(9,0,2097152,0,0x44022,-1,0)"),
+        ("memfd_create of huge pages", "my $n='x'; syscall(319,$n,5)"),
         ("shmget", "my $i=syscall(29,0,4096,0600); syscall(31,$i,0,0) if $i>=0; $i"),
         ("semget", "my $i=syscall(64,0,1,0600); syscall(66,$i,0,0) if $i>=0; $i"),
         ("msgget", "my $i=syscall(68,0,0600); syscall(71,$i,0,0) if $i>=0; $i"),

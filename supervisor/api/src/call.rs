@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use kernel::{
     Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Extent, Holder, Missing,
-    Request, RequestId, Sweep, Swept, TaskId, Tenant, View, WorkerRole,
+    Request, RequestId, Sweep, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -288,6 +288,21 @@ impl Call {
             plugin: self.plugin.as_ref().map(|plugin| &plugin.name),
             is_chat: self.chat.is_some(),
         }
+    }
+
+    /// Refuses tasks that the daemon will make for the caller, by the rule for the policies of its own writes.
+    pub(crate) fn require_policies(&self, tasks: &[TemplateTask]) -> Result<(), Failure> {
+        let Some(choice) = self.bounds().choice else { return Ok(()) };
+        for TemplateTask { task, .. } in tasks {
+            let policy = task.policy.as_deref();
+            if let Some(policy) = policy {
+                require_name(&self.service, self.asking(), policy)?;
+            }
+            if let Some(assignee) = &task.assignee {
+                choice.require_performer(assignee, policy)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sets the chat from which the call comes; its notifications go there.

@@ -7,14 +7,14 @@
 //!    the default of the configuration, or the policy of the caller's tenant, plugin or run.
 //!
 //! The third rule is checked in the transaction of each write, for the tasks that the write created, assigned, edited
-//! or gave to a reviewer, so no verb can leave it out.
+//! or gave to a reviewer, at whose terminal it types, or for which it asks or makes a proposal. So no verb can leave it
+//! out. The tasks of a schedule are checked when it is saved. The run of a proposal is a caller too: the board offers it no profile that breaks the rule
+//! (`automation/proposals.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernel::{
-    Actor, Error, EventFilter, EventId, EventKind, PluginName, Profile, RunRef, Task, TaskId, View,
-};
+use kernel::{Actor, Error, EventFilter, EventId, EventKind, PluginName, Profile, RunRef, TaskId, View};
 
 use super::confined::{confined, not_for_members};
 use base::exit::Code;
@@ -24,9 +24,18 @@ use setup::config::Config;
 use setup::config::definitions::Found;
 use setup::roster::Roster;
 
-/// Events after which other runs may follow than before.
-const KINDS: [EventKind; 4] =
-    [EventKind::Assigned, EventKind::Created, EventKind::Edited, EventKind::ReviewRequested];
+/// Events after which other runs may follow than before, or a person types for the worker of a run.
+const KINDS: [EventKind; 9] = [
+    EventKind::Assigned,
+    EventKind::Created,
+    EventKind::Decomposed,
+    EventKind::Edited,
+    EventKind::Planned,
+    EventKind::ProposalAsked,
+    EventKind::ReviewRequested,
+    EventKind::Specified,
+    EventKind::TerminalTaken,
+];
 
 /// A caller, for this decision.
 #[derive(Clone, Copy, Debug)]
@@ -117,11 +126,21 @@ impl PolicyChoice {
     fn require_task(&self, view: &View<'_>, id: &TaskId) -> Result<(), Error> {
         let Some(task) = view.task(id)? else { return Ok(()) };
         let performers = [task.assignee.as_ref(), task.reviewer.as_ref()];
-        performers.into_iter().flatten().try_for_each(|profile| self.require_performer(&task, profile))
+        let policy = task.policy.as_deref();
+        performers.into_iter().flatten().try_for_each(|profile| self.require_performer(profile, policy))
     }
 
-    fn require_performer(&self, task: &Task, profile: &Profile) -> Result<(), Error> {
-        let policy = self.roster.policy_name(profile, task.policy.as_deref(), &self.config);
+    /// Refuses a profile to which the caller may give no task that names a policy, or none.
+    pub(super) fn require_performer(&self, profile: &Profile, policy: Option<&str>) -> Result<(), Error> {
+        if policy.is_none() && self.roster.is_defective(profile, &self.config) {
+            return Err(Error::Forbidden {
+                message: format!(
+                    "the file of {profile} has a defect, so the policy of its runs is not known"
+                ),
+                hint: Some("ask an operator to mend it: `supervisor status` names the defect".to_owned()),
+            });
+        }
+        let policy = self.roster.policy_name(profile, policy, &self.config);
         if self.own.contains(&policy) || self.roster.policies().confines(&policy) {
             return Ok(());
         }

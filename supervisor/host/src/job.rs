@@ -277,7 +277,7 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
 
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
     let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
-        let cause = if is_shortage(e) { Cause::Shortage } else { Cause::Process };
+        let cause = if is_shortage(e) { Cause::NoProcess } else { Cause::Process };
         JobFailure { cause, ..JobFailure::process(format!("the job process failed to {step}: {e}")) }
     };
     let mut command = Command::new("/proc/self/exe");
@@ -374,7 +374,7 @@ fn explained(task: &Task, failure: JobFailure, cancel: &CancellationToken) -> Jo
         Some(Job::OpenRepository { path }) => path,
         _ => return failure,
     };
-    if failure.cause == Cause::Shortage {
+    if failure.cause.is_lack() {
         return failure;
     }
     match irregular(task, repository, cancel) {

@@ -123,7 +123,7 @@ fn remove_place(dir: &Path, name: &str, identity: Option<Identity>) -> Result<()
     let Ok(name) = Name::new(name) else { return Ok(()) };
     let job = Job::RemoveScratch { base: dir.to_owned(), name };
     job::work(identity, Vec::new(), vec![path.clone()], job)
-        .map_err(|e| Stays { is_shortage: e.cause == job::Cause::Shortage, why: e.message })?;
+        .map_err(|e| Stays { is_shortage: e.cause.is_lack(), why: e.message })?;
     unless_gone(&path, std::fs::remove_dir)
 }
 

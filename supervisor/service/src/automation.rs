@@ -7,8 +7,10 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::Notify;
 
 use super::{BoardHandle, Service};
-use setup::automation::plugins::{Listening, Plugins};
-use setup::automation::schedules::{OfBoard, Schedules};
+use crate::automation::plugins::{Listening, Plugins};
+use crate::automation::proposals::unconfined;
+use crate::automation::schedules::{OfBoard, Schedules};
+use setup::config::Config;
 use setup::config::notify::NotifyConfig;
 use setup::roster::Roster;
 
@@ -52,11 +54,11 @@ impl Service {
         self.news.notify_one();
     }
 
-    /// Removes profiles that no longer exist from the open proposals of every served board.
+    /// Removes profiles that proposals may not name any more from the open proposals of every served board.
     pub fn withdraw_profiles(&self) {
-        let roster = self.roster();
+        let (roster, config) = (self.roster(), self.config());
         for board in self.served() {
-            withdraw(&roster, &board);
+            withdraw(&roster, &config, &board);
         }
     }
 
@@ -74,7 +76,7 @@ impl Service {
         let mut plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         listen(plugins.get_or_insert_with(|| Arc::new(Plugins::load(&self.root))), board);
         drop(plugins);
-        withdraw(&self.roster(), board);
+        withdraw(&self.roster(), &self.config(), board);
     }
 }
 
@@ -115,16 +117,17 @@ fn listen(plugins: &Plugins, board: &BoardHandle) {
     writer.submit(move |board| board.define_plugins(&listening, &kept), done);
 }
 
-/// Removes profiles that no longer exist from the open proposals of a board. A profile with a defective file still
-/// exists.
-fn withdraw(roster: &Roster, board: &BoardHandle) {
-    let (Ok(writer), Ok(mut gone)) = (board.writer(), board.readers().with(|view| view.offered_profiles()))
+/// Removes deleted profiles, and profiles without a confining policy, from the open proposals of a board. A profile with
+/// a defective file still exists.
+fn withdraw(roster: &Roster, config: &Config, board: &BoardHandle) {
+    let (Ok(writer), Ok(offered)) = (board.writer(), board.readers().with(|view| view.offered_profiles()))
     else {
         return;
     };
-    gone.retain(|name| !roster.knows(name));
+    let unconfined = unconfined(offered.iter(), roster, config);
+    let gone: BTreeSet<_> = offered.into_iter().filter(|name| !roster.knows(name)).collect();
     // Saves the write if there is nothing to record.
-    if gone.is_empty() {
+    if gone.is_empty() && unconfined.is_empty() {
         return;
     }
     let name = board.name().clone();
@@ -133,5 +136,5 @@ fn withdraw(roster: &Roster, board: &BoardHandle) {
             tracing::warn!(board = %name, %error, "profiles_not_withdrawn");
         }
     };
-    writer.submit(move |board| board.withdraw_profiles(&gone), done);
+    writer.submit(move |board| board.withdraw_profiles(&gone, &unconfined), done);
 }

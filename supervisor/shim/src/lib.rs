@@ -18,15 +18,17 @@
 //! namespace, where it has one instead of a cgroup; else it is for the daemon to find.
 //!
 //! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
-//! [`rundir`], and four modules for what they and the processes of a run do alike: [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
+//! [`rundir`], and five modules for what they and the processes of a run do alike: [`lenient`], [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
 
 mod activity;
 mod attended;
 mod confine;
 mod console;
 mod conversation;
+mod cut_values;
 mod deadline;
 mod init;
+pub mod lenient;
 mod life;
 pub mod lock_file;
 mod log;

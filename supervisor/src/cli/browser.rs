@@ -17,7 +17,7 @@ use base::paths::Root;
 use setup::browsers::CODE_LIFETIME;
 
 /// Begin and end of the name of a page that leads to a link.
-const PAGE: (&str, &str) = ("dashboard-", ".html");
+const PAGE: (&str, &str) = ("supervisor-dashboard-", ".html");
 /// Bytes of a path that stay as they are in an address.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 

@@ -11,7 +11,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
-use upkeep::transfer::{self, Imported, Importer, Source};
+use upkeep::transfer::{self, Imported, Importer, Places, Source};
 
 /// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,8 @@ use upkeep::transfer::{self, Imported, Importer, Source};
 The import is all or nothing. The board is created if it does not exist. A database
 of `hermes kanban` is read from a copy and never written to; its attached files are
 copied. What is converted or left out is reported. Tasks that would run under a wider
-policy than `worker.policy` are refused until you accept that policy.
+policy than `worker.policy` are refused until you accept that policy, and tasks that
+work in directories of this host until you accept those.
 
 Examples:
   supervisor --board copy import board.jsonl
@@ -37,6 +38,10 @@ pub struct Import {
     #[arg(long, value_name = "POLICY")]
     #[serde(default)]
     pub(crate) accept_policy: Vec<String>,
+    /// Import tasks that work in directories and repositories of this host, for the users that the file names
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) accept_workspaces: bool,
 }
 
 impl Verb for Import {
@@ -66,7 +71,8 @@ impl Verb for Import {
             };
             let board = call.service.create_board(call.board_name())?;
             let accepted = self.accept_policy.iter().cloned().collect();
-            transfer::read(source, &call.service, &board, Importer { actor: call.actor, accepted })
+            let places = if self.accept_workspaces { Places::Named } else { Places::None };
+            transfer::read(source, &call.service, &board, Importer { actor: call.actor, accepted, places })
         })
         .await?
     }

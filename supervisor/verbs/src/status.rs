@@ -157,13 +157,13 @@ pub struct NextTick {
     pub at: Timestamp,
 }
 
-/// A schedule whose ticks make nothing, because the tasks of an earlier tick are blocked.
+/// A schedule whose ticks make nothing, because the tasks of an earlier tick wait for a person.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StuckSchedule {
     pub schedule: kernel::ScheduleName,
     /// Time of the latest tick.
     pub tick: Timestamp,
-    /// Task of an earlier tick that is blocked.
+    /// Task of an earlier tick that waits for a person.
     pub task: TaskId,
 }
 
@@ -241,7 +241,7 @@ pub struct StatusReport {
     /// The schedules whose latest tick failed, and that are not paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_schedules: Vec<FailedSchedule>,
-    /// The schedules whose ticks make nothing until a blocked task of an earlier tick is over.
+    /// The schedules whose ticks make nothing until a task of an earlier tick no longer waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stuck_schedules: Vec<StuckSchedule>,
     /// The missions at a limit, each with what it asks; at most 20, the latest question first.

@@ -185,7 +185,12 @@ impl Type {
         if let Some(text) = &text {
             if typed_before == 0 {
                 // Who types is on the log before anything of it is with the worker.
-                call.write_further(move |board, actor| board.begin_typing(&task_id, actor)).await?;
+                let begun = call.write_further(move |board, actor| board.begin_typing(&task_id, actor)).await;
+                if begun.is_err() {
+                    // A caller who may not type does not keep the keyboard from others.
+                    board.keyboards().leave(run, &holder);
+                }
+                begun?;
             }
             // Before it is passed: what was typed is counted, also by a daemon that ends in between.
             reply.bytes = length(text);

@@ -117,8 +117,11 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         head: head.as_ref().map(|commit| commit.id().to_string()),
         ..Evidence::default()
     };
+    // libgit2 knows the commits at which a shallow clone ends in the repository itself, and not in its linked worktrees.
+    let whole =
+        if git.is_worktree() { Repository::open(git.commondir()).map_err(&failed)? } else { open(tree)? };
     if let Some(head) = &head {
-        let mut walk = git.revwalk().map_err(&failed)?;
+        let mut walk = whole.revwalk().map_err(&failed)?;
         walk.push(head.id()).map_err(&failed)?;
         since.as_ref().map_or(Ok(()), |since| walk.hide(since.id())).map_err(&failed)?;
         for id in walk.take(COUNTED) {
@@ -272,6 +275,21 @@ mod tests {
         let told = evidence(&fixture.root, None).unwrap();
         assert_eq!((told.commits.len(), told.more_commits), (20, 10));
         assert_eq!((told.changed.len(), told.files, told.commits[0].subject.as_str()), (50, 60, "commit 29"));
+    }
+
+    #[test]
+    fn a_worktree_of_a_shallow_clone_tells_of_the_commits_that_are_there() {
+        let fixture = Fixture::new();
+        fixture.commit(&fixture.root, "second");
+        let url = format!("file://{}", fixture.root.display());
+        fixture.git(&["clone", "-q", "--depth", "1", &url, "shallow"]);
+        let worktree = crate::Worktree::new(fixture.root.join("shallow"), crate::Name::new("t_1").unwrap());
+        let prepared = worktree.prepare(&crate::Base::Head, None).unwrap();
+        let base = prepared.branch.unwrap().head_commit;
+        fixture.commit(&prepared.path, "mine");
+        let told = evidence(&prepared.path, Some(&base)).unwrap();
+        assert_eq!((told.commits.len(), told.commits[0].subject.as_str()), (1, "mine"));
+        assert_eq!(evidence(&prepared.path, None).unwrap().commits.len(), 2);
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! Git keeps both for all worktrees at once. A worker's stand in its private part, so it can neither take nor move those of
 //! others, and they come home as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use git2::{Oid, Reference};
 
+use super::objects::{Fault, Objects};
 use super::private::Private;
 use super::{PREFIX, WorktreeError};
 use crate::git::Source;
@@ -82,7 +83,7 @@ impl Private<'_> {
     }
 
     /// Keeps what the worker has made, and forgets what it has removed.
-    pub(crate) fn keep(&self, source: &Source, copied: &HashSet<Oid>) -> Result<(), WorktreeError> {
+    pub(crate) fn keep(&self, source: &Source, objects: &mut Objects<'_>) -> Result<(), WorktreeError> {
         let mut tags = BTreeMap::new();
         let more = collect(&self.own_tags(), &tags_of(self.id), DEPTH, &mut tags);
         let stashes = self.stashes();
@@ -90,8 +91,7 @@ impl Private<'_> {
         let numbered = stashes.into_iter().take(MOST).enumerate();
         let mut kept = tags;
         kept.extend(numbered.map(|(n, stash)| (format!("{}{n}", stashes_of(self.id)), stash)));
-        let tips: Vec<Oid> = kept.values().copied().collect();
-        if let Some((object, why)) = self.missing(source.git(), &tips, copied)? {
+        if let Some(Fault { object, why }) = kept.values().find_map(|tip| objects.fault(*tip)) {
             let task = self.id.clone();
             return Err(WorktreeError::KeptIncomplete { task, object: object.to_string(), why });
         }

@@ -3,24 +3,24 @@
 //! Git reads `.git/worktrees/<id>` of every worktree when it fetches, packs or checks a repository, and stops where that names an object that is
 //! not there. The objects of a run are private until its end, so all that names them is private as well.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use git2::{Index, ObjectType, Oid};
+use git2::{ObjectType, Oid};
 use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use super::objects::Objects;
 use super::private::Private;
-use super::{WorktreeError, aside};
+use super::{WorktreeError, aside, claims, index};
 use crate::git::Source;
 use crate::irregular;
 use crate::links::{self, Links};
 use crate::open;
 
-/// Mode of an index entry that stands for a submodule.
-pub(super) const SUBMODULE: u32 = 0o160_000;
 /// Directory of the repositories of submodules. They are not copied.
 const MODULES: &str = "modules";
 /// Files closed to the worker. The repository's own replace those of the run.
@@ -91,13 +91,18 @@ impl Private<'_> {
 
     /// Puts the metadata that the worker wrote into the repository, without what names objects that are not there. Returns what it removed.
     /// The objects of the run and its branch are in the repository before.
-    pub(crate) fn take_metadata(&self, source: &Source) -> Result<Vec<PathBuf>, WorktreeError> {
+    pub(crate) fn take_metadata(
+        &self,
+        source: &Source,
+        objects: &mut Objects<'_>,
+    ) -> Result<Vec<PathBuf>, WorktreeError> {
         let written = self.written_metadata();
         let mut gone = Vec::new();
         if written.metadata != self.links.metadata {
             self.finish_copy(&written, &mut gone)?;
+            claims::give_up(source, &written, self.links, &self.branch)?;
         }
-        gone.extend(forget_missing(source, &written, &self.branch)?);
+        gone.extend(forget_missing(source, &written, &self.branch, Some(objects))?);
         if written.metadata != self.links.metadata {
             self.exchange(&written.metadata)?;
         }
@@ -177,35 +182,44 @@ impl Private<'_> {
     }
 }
 
-/// Removes what names objects that are not there: `git gc` and `git fetch` of the repository stop at them. Returns what it removed.
+/// Removes what names objects that are not there or not whole: `git gc` and `git fetch` of the repository stop at them. Without the objects of a run, all
+/// in the repository are taken to be whole. Returns what it removed.
 pub(super) fn forget_missing(
     source: &Source,
     links: &Links,
     branch: &str,
+    objects: Option<&mut Objects<'_>>,
 ) -> Result<Vec<PathBuf>, WorktreeError> {
     let git = source.git();
     let odb = git.odb().map_err(|source| WorktreeError::Publish { path: links.common.clone(), source })?;
+    let mut gone = Vec::new();
+    let index = links.metadata.join("index");
+    let settled = index::settle(&index, source, branch);
+    if settled.map_err(|source| WorktreeError::Private { path: index.clone(), source })? {
+        gone.push(index);
+    }
+    let objects = RefCell::new(objects);
+    let has = |id: Oid| {
+        id.is_zero()
+            || match objects.borrow_mut().as_mut() {
+                Some(objects) => objects.fault(id).is_none(),
+                None => odb.exists(id),
+            }
+    };
     let head = links::read(&links.metadata.join("HEAD")).and_then(|head| Oid::from_str(&head).ok());
-    if head.is_some_and(|commit| git.find_commit(commit).is_err()) {
+    if head.is_some_and(|commit| git.find_commit(commit).is_err() || !has(commit)) {
         let failed = |source| WorktreeError::Link { path: links.tree.clone(), source };
         links.attach_head(branch).map_err(failed)?;
-    }
-    let has = |id: Oid| id.is_zero() || odb.exists(id);
-    let mut gone = Vec::new();
-    // An index that this library cannot read, such as one in two files, is not looked through.
-    let index = links.metadata.join("index");
-    let is_whole = |index: Index| index.iter().all(|entry| entry.mode == SUBMODULE || has(entry.id));
-    if links.has_index() && !Index::open(&index).is_ok_and(is_whole) {
-        gone.push(index);
     }
     let names_present = |word: &str| Oid::from_str(word).is_ok_and(has);
     let pointer = |text: &str| {
         text.starts_with("ref:") || names_present(text.split_whitespace().next().unwrap_or_default())
     };
     let log = |text: &str| text.lines().all(|line| line.split(' ').take(2).all(names_present));
+    let mut named = Vec::new();
     let mut look = |path: PathBuf, is_good: &dyn Fn(&str) -> bool| {
         if path.symlink_metadata().is_ok() && !links::read_whole(&path).is_some_and(|text| is_good(&text)) {
-            gone.push(path);
+            named.push(path);
         }
     };
     for path in files_in(&links.metadata, 0) {
@@ -224,8 +238,9 @@ pub(super) fn forget_missing(
     for path in files_in(&links.metadata.join("logs"), DEPTH) {
         look(path, &log);
     }
-    for path in &gone {
-        fs::remove_file(path).map_err(|source| WorktreeError::Private { path: path.clone(), source })?;
+    for path in named {
+        fs::remove_file(&path).map_err(|source| WorktreeError::Private { path: path.clone(), source })?;
+        gone.push(path);
     }
     Ok(gone)
 }

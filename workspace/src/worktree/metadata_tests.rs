@@ -99,7 +99,10 @@ fn an_end_that_was_interrupted_at_any_step_is_finished_by_the_next() {
             private.finish_copy(&private.written_metadata(), &mut Vec::new()).unwrap();
             assert!(source.common.is_dir());
         }),
-        ("behind the exchange", |private, source| drop(private.take_metadata(source).unwrap())),
+        ("behind the exchange", |private, source| {
+            let mut objects = private.take_objects(source).unwrap();
+            private.take_metadata(source, &mut objects).unwrap();
+        }),
         ("between the two steps of a file system without an exchange", |private, _| {
             private.finish_copy(&private.written_metadata(), &mut Vec::new()).unwrap();
             fs::rename(&private.links.metadata, private.replaced()).unwrap();
@@ -191,4 +194,42 @@ fn a_worktree_that_its_owner_removed_during_the_run_gives_its_commits_to_the_nex
     assert_eq!(bench.fixture.git(&["rev-parse", "task/t_1"]), commit);
     assert_eq!(fs::read_to_string(bench.place.join("config.worktree")).unwrap(), "");
     assert!(!bench.place.join("index.lock").exists());
+}
+
+#[test]
+fn a_run_claims_no_branch_but_its_own() {
+    let bench = Bench::new();
+    bench.fixture.git(&["branch", "other"]);
+    let commit = bench.git(&["rev-parse", "HEAD"]);
+    let other = "refs/heads/other";
+    for (name, text, after) in [
+        ("HEAD", format!("ref: {other}\n"), format!("{commit}\n")),
+        ("HEAD", "ref: refs/../../x\n".to_owned(), "ref: refs/heads/task/t_1\n".to_owned()),
+        ("rebase-merge/head-name", format!("{other}{}", "\n".repeat(9000)), "detached HEAD\n".to_owned()),
+        ("rebase-merge/head-name", "refs/heads/task/t_1\n".to_owned(), "refs/heads/task/t_1\n".to_owned()),
+        ("BISECT_START", "other\n".to_owned(), "task/t_1\n".to_owned()),
+        ("BISECT_START", format!("{commit}\n"), format!("{commit}\n")),
+        ("rebase-merge/update-refs", format!("{other}\n{commit}\n{commit}\n"), String::new()),
+    ] {
+        let path = bench.own.join("worktree").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &text).unwrap();
+        fs::write(bench.own.join("worktree/BISECT_LOG"), "").unwrap();
+        bench.worktree.seal().unwrap();
+        assert_eq!(fs::read_to_string(bench.place.join(name)).unwrap_or_default(), after, "{name}: {text}");
+        bench.fixture.git(&["switch", "-q", "other"]);
+        bench.fixture.git(&["switch", "-q", "main"]);
+        bench.repository_is_whole();
+        for left in ["rebase-merge", "BISECT_START"] {
+            drop(fs::remove_dir_all(bench.place.join(left)));
+            drop(fs::remove_file(bench.place.join(left)));
+        }
+        bench.worktree.prepare(&Base::Head, None).unwrap();
+    }
+    // A branch that its owner has checked out in the worktree stays.
+    fs::write(bench.place.join("HEAD"), format!("ref: {other}\n")).unwrap();
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    fs::write(bench.own.join("worktree/ORIG_HEAD"), &commit).unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(fs::read_to_string(bench.place.join("HEAD")).unwrap(), format!("ref: {other}\n"));
 }

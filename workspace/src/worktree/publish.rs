@@ -3,21 +3,18 @@
 //! The worker is gone, and everything here is as it left it. Nothing is believed: an object is read, which checks it
 //! against its name, and written anew; the branch moves only to a commit of which nothing is missing.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use git2::{ObjectType, Odb, Oid, Repository};
+use git2::Oid;
 
 use super::metadata::forget_missing;
+use super::objects::Objects;
 use super::private::Private;
 use super::{PREFIX, WorktreeError};
 use crate::git::Source;
 use crate::irregular;
 use crate::links;
 use crate::name::Name;
-
-/// What an object that git cannot read is said to be.
-const UNREADABLE: &str = "cannot be read";
 
 /// Where commits are kept that could not become the branch's, because somebody else had moved it.
 const KEPT: &str = "refs/supervisor";
@@ -43,37 +40,40 @@ impl Private<'_> {
         given: Oid,
     ) -> Result<(Result<(), WorktreeError>, Vec<PathBuf>), WorktreeError> {
         let (taken, gone) = match self.take_objects(source) {
-            Ok(copied) => (self.take_references(source, given, &copied), self.take_metadata(source)),
+            Ok(mut objects) => {
+                let references = self.take_references(source, given, &mut objects);
+                (references, self.take_metadata(source, &mut objects))
+            }
             // A later try may find the space.
             Err(error @ WorktreeError::Store { .. }) => return Err(error),
             // Without its objects, the metadata of the run names missing ones.
-            Err(error) => (Err(error), forget_missing(source, self.links, &self.branch)),
+            Err(error) => (Err(error), forget_missing(source, self.links, &self.branch, None)),
         };
         // The commits of a detached HEAD are named by the metadata alone.
         Ok((taken, gone?))
     }
 
-    pub(super) fn take_objects(&self, source: &Source) -> Result<HashSet<Oid>, WorktreeError> {
+    pub(super) fn take_objects<'s>(&self, source: &'s Source) -> Result<Objects<'s>, WorktreeError> {
         self.disarm_metadata()?;
         if let Some(found) = irregular::planted(&self.dir()) {
             return Err(WorktreeError::Planted { found });
         }
-        let copied = self.copy_objects(source)?;
+        let objects = self.copy_objects(source)?;
         self.keep_large()?;
-        Ok(copied)
+        Ok(objects)
     }
 
     fn take_references(
         &self,
         source: &Source,
         given: Oid,
-        copied: &HashSet<Oid>,
+        objects: &mut Objects<'_>,
     ) -> Result<(), WorktreeError> {
         self.detach_from_foreign_branch(source)?;
-        let kept = self.keep(source, copied);
+        let kept = self.keep(source, objects);
         let moved = match self.tip().filter(|tip| *tip != given) {
             Some(tip) => {
-                self.refuse_incomplete(source.git(), tip, copied)?;
+                self.refuse_incomplete(source, tip, objects)?;
                 self.move_branch(source, given, tip)
             }
             None => Ok(()),
@@ -81,8 +81,8 @@ impl Private<'_> {
         moved.and(kept)
     }
 
-    /// Copies every object that the worker made, and returns their names.
-    fn copy_objects(&self, source: &Source) -> Result<HashSet<Oid>, WorktreeError> {
+    /// Copies the objects that the worker made.
+    fn copy_objects<'s>(&self, source: &'s Source) -> Result<Objects<'s>, WorktreeError> {
         // What the worker wrote there may name any directory.
         let borrowed = self.objects().join("info/alternates");
         match fs_err::remove_file(&borrowed) {
@@ -91,22 +91,7 @@ impl Private<'_> {
             }
             _ => {}
         }
-        let failed = |source| WorktreeError::Publish { path: self.objects(), source };
-        let not_stored = |source| WorktreeError::Store { path: self.links.common.join("objects"), source };
-        let own = Odb::new().map_err(failed)?;
-        own.add_disk_alternate(&self.objects().to_string_lossy()).map_err(failed)?;
-        let shared = source.git().odb().map_err(not_stored)?;
-        let mut names = HashSet::new();
-        own.foreach(|name| {
-            names.insert(*name);
-            true
-        })
-        .map_err(failed)?;
-        for name in &names {
-            let object = own.read(*name).map_err(failed)?;
-            shared.write(object.kind(), object.data()).map_err(not_stored)?;
-        }
-        Ok(names)
+        Objects::take(&self.objects(), source)
     }
 
     /// Returns the commit on which the worker left its branch; none where there is no whole private part.
@@ -150,12 +135,12 @@ impl Private<'_> {
             .map_err(|source| WorktreeError::Link { path: self.links.tree.clone(), source })
     }
 
-    /// Refuses a tip from which something cannot be reached. What was in the repository before is taken to be whole.
+    /// Refuses a tip from which something cannot be reached.
     fn refuse_incomplete(
         &self,
-        git: &Repository,
+        source: &Source,
         tip: Oid,
-        copied: &HashSet<Oid>,
+        objects: &mut Objects<'_>,
     ) -> Result<(), WorktreeError> {
         let refused = |object: Oid, why: &'static str| WorktreeError::Incomplete {
             branch: self.branch.clone(),
@@ -163,58 +148,10 @@ impl Private<'_> {
             object: object.to_string(),
             why,
         };
-        git.find_commit(tip).map_err(|_| refused(tip, "is not a commit"))?;
-        self.missing(git, &[tip], copied)?.map_or(Ok(()), |(object, why)| Err(refused(object, why)))
-    }
-
-    /// Returns the first object that is not there, or not right, of all that can be reached, and what is wrong with it. What
-    /// was in the repository before is taken to be whole.
-    pub(crate) fn missing(
-        &self,
-        git: &Repository,
-        tips: &[Oid],
-        copied: &HashSet<Oid>,
-    ) -> Result<Option<(Oid, &'static str)>, WorktreeError> {
-        let shared = git.odb().map_err(|source| WorktreeError::Publish { path: self.objects(), source })?;
-        let mut seen = HashSet::new();
-        let mut next = tips.to_vec();
-        while let Some(id) = next.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            if !copied.contains(&id) {
-                if shared.exists(id) {
-                    continue;
-                }
-                return Ok(Some((id, "is missing")));
-            }
-            let Ok((_, kind)) = shared.read_header(id) else { return Ok(Some((id, UNREADABLE))) };
-            match kind {
-                ObjectType::Commit => {
-                    let Ok(commit) = git.find_commit(id) else { return Ok(Some((id, UNREADABLE))) };
-                    next.push(commit.tree_id());
-                    next.extend(commit.parent_ids());
-                }
-                ObjectType::Tree => {
-                    let Ok(tree) = git.find_tree(id) else { return Ok(Some((id, UNREADABLE))) };
-                    for entry in &tree {
-                        if is_hostile(entry.name_bytes()) {
-                            return Ok(Some((id, "has an entry that git refuses to check out")));
-                        }
-                        // A submodule's commit is in another repository.
-                        if entry.kind() != Some(ObjectType::Commit) {
-                            next.push(entry.id());
-                        }
-                    }
-                }
-                ObjectType::Tag => match git.find_tag(id) {
-                    Ok(tag) => next.push(tag.target_id()),
-                    Err(_) => return Ok(Some((id, UNREADABLE))),
-                },
-                ObjectType::Blob | ObjectType::Any => {}
-            }
+        if let Some(fault) = objects.fault(tip) {
+            return Err(refused(fault.object, fault.why));
         }
-        Ok(None)
+        source.git().find_commit(tip).map(drop).map_err(|_| refused(tip, "is not a commit"))
     }
 
     /// Moves the branch, unless somebody else moved it meanwhile and the worker's commits do not stand on that.
@@ -238,14 +175,6 @@ impl Private<'_> {
         }
         Err(WorktreeError::Moved { branch: self.branch.clone(), kept: name })
     }
-}
-
-/// Whether git refuses to check out an entry of this name (`git fsck`: `hasDot`, `hasDotdot`, `hasDotgit`, `fullPathname`).
-fn is_hostile(name: &[u8]) -> bool {
-    name.is_empty()
-        || matches!(name, b"." | b"..")
-        || name.contains(&b'/')
-        || Path::new(&*String::from_utf8_lossy(name)).as_os_str().eq_ignore_ascii_case(".git")
 }
 
 #[cfg(test)]

@@ -195,6 +195,68 @@ fn a_tip_that_is_no_commit_or_holds_a_git_directory_is_refused() {
 }
 
 #[test]
+fn objects_that_git_stops_at_do_not_reach_the_repository_whatever_names_them() {
+    let raw = |kind: &str, data: &[u8]| {
+        let bench = Bench::new();
+        let file = bench.path.join("raw");
+        fs_err::write(&file, data).unwrap();
+        let object = bench.git(&["hash-object", "-t", kind, "--literally", "-w", "raw"]);
+        fs_err::remove_file(file).unwrap();
+        (bench, object)
+    };
+    let known = Fixture::new();
+    let [tree, blob] = ["HEAD^{tree}", "HEAD:README"].map(|name| known.git(&["rev-parse", name]));
+    let entry = |mode: &str, id: &str| [format!("{mode} x\0").as_bytes(), &hex::decode(id).unwrap()].concat();
+    let people = "author a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\n";
+    for (kind, data, why) in [
+        ("tree", entry("100644", &tree), "names an object of another kind"),
+        ("tree", entry("40000", &blob), "names an object of another kind"),
+        ("commit", format!("tree {blob}\n{people}").into_bytes(), "names an object of another kind"),
+        ("commit", format!("tree {tree}\nparent {tree}\n{people}").into_bytes(), "of another kind"),
+        ("commit", format!("tree {tree}\n\n").into_bytes(), "has not the form"),
+        ("tag", format!("object {blob}\ntype commit\ntag v1\n\n").into_bytes(), "of another kind"),
+        ("commit", format!("tree {}\n{people}", "12".repeat(20)).into_bytes(), "is missing"),
+    ] {
+        let (bench, object) = raw(kind, &data);
+        // Named by the branch, by a tag, and by the metadata.
+        let tip = if kind == "tree" {
+            bench.git(&["commit-tree", "-m", "x", &object, "-p", "HEAD"])
+        } else {
+            object.clone()
+        };
+        bench.point(&tip);
+        fs_err::write(bench.own.join("refs/tags/v1"), &tip).unwrap();
+        if kind == "commit" {
+            fs_err::write(bench.metadata.join("HEAD"), &tip).unwrap();
+        }
+        let log = format!("{tip} {tip} a <a@b> 1 +0000\tx\n");
+        fs_err::create_dir_all(bench.metadata.join("logs")).unwrap();
+        fs_err::write(bench.metadata.join("logs/HEAD"), log).unwrap();
+        let error = bench.worktree.seal().unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        bench.fixture.git(&["log", "--all", "--oneline"]);
+        bench.fixture.git(&["fsck", "--full", "--no-dangling"]);
+        bench.fixture.git(&["gc", "-q"]);
+        bench.fixture.git(&["gc", "-q", "--prune=now"]);
+        bench.worktree.prepare(&Base::Head, None).unwrap();
+    }
+}
+
+#[test]
+fn an_unreadable_object_costs_only_what_names_it() {
+    let bench = Bench::new();
+    fs_err::write(bench.path.join("lost"), "lost").unwrap();
+    let lost = bench.git(&["hash-object", "-w", "lost"]);
+    let commit = bench.commit();
+    let object = bench.object(&lost);
+    fs_err::remove_file(&object).unwrap();
+    // As a host leaves it that lost its power.
+    fs_err::write(&object, "").unwrap();
+    bench.worktree.seal().unwrap();
+    assert_eq!(bench.tip(), commit);
+}
+
+#[test]
 fn a_fifo_among_the_objects_is_named_and_no_later_run_waits_for_it() {
     let bench = Bench::new();
     let commit = bench.commit();

@@ -58,7 +58,7 @@ impl Worktree {
         let tip = private.left().map(|tip| tip.to_string());
         set_aside.extend(match private.given() {
             Some(_) => private.publish(&source)?,
-            None => forget_missing(&source, &links, &self.branch())?,
+            None => forget_missing(&source, &links, &self.branch(), None)?,
         });
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);

@@ -100,11 +100,7 @@ fn one(
     let sink = spool.try_clone().map_err(|e| host(&e))?;
     let order = job::Taking { workspace: workspace.to_owned(), path: path.into(), limit: ATTACHMENT };
     job::take(identity, order, sink).map_err(|failure| {
-        if failure.cause == job::Cause::Shortage {
-            Trouble::Host(failure.message)
-        } else {
-            Trouble::File(failure.message)
-        }
+        if failure.cause.is_lack() { Trouble::Host(failure.message) } else { Trouble::File(failure.message) }
     })?;
     rewind(&mut spool).map_err(|e| host(&e))?;
     blobs.store(&mut spool).map_err(|e| match e {

@@ -72,6 +72,11 @@ impl Environment {
         }
     }
 
+    /// True for a directory or repository, which belongs to a user.
+    pub(crate) fn is_of_user(&self) -> bool {
+        matches!(self, Self::Directory(_) | Self::Repository(_))
+    }
+
     /// Returns its name for people and the board: `program:agent/default`, `dir:/srv/app`.
     pub fn name(&self) -> String {
         match self {
@@ -163,6 +168,11 @@ impl Needs {
         self.policy.clone()
     }
 
+    /// Returns the place in which it works.
+    pub(crate) fn place(&self) -> Environment {
+        self.place.clone()
+    }
+
     pub fn all(&self) -> [&Environment; 5] {
         [&self.program, &self.secrets, &self.policy, &self.place, &Environment::Root]
     }
@@ -177,6 +187,11 @@ impl Needs {
         let policy = Environment::Policy("default".to_owned());
         let secrets = Environment::Secrets { lane: lane.to_owned() };
         Needs { program, secrets, policy, place: Environment::Workspaces(BoardName::default()) }
+    }
+
+    /// Returns the environments of a task in a directory.
+    pub(crate) fn at(directory: &str) -> Self {
+        Needs { place: Environment::Directory(directory.into()), ..Needs::scratch("shell") }
     }
 }
 

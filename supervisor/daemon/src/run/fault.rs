@@ -30,11 +30,14 @@ pub(crate) enum Fault {
 impl Fault {
     /// Returns the fault of a start that the shim or `confine` reported as failed.
     pub(crate) fn of(failed: &FailedStart, needs: &Needs) -> Self {
-        if failed.concern != Concern::Limit && failed.errno.is_some_and(is_shortage_number) {
-            return Fault::Host;
-        }
+        let is_lack = failed.errno.is_some_and(is_shortage_number);
         match failed.concern {
+            // The file system of the workspace may lack it, such as the space of a user's quota.
+            Concern::Run | Concern::Moment if is_lack => Fault::lack_at(needs.place()),
             Concern::Run => Fault::Task,
+            // Other processes of the owner of the workspace count for the limit too.
+            Concern::Limit if needs.place().is_of_user() => Fault::Environment(needs.program()),
+            Concern::Lane | Concern::Policy | Concern::Root | Concern::Unknown if is_lack => Fault::Host,
             Concern::Lane => Fault::Environment(needs.program()),
             Concern::Policy | Concern::Limit => Fault::Environment(needs.policy()),
             // A word of another release is not charged to a task.
@@ -42,6 +45,12 @@ impl Fault {
             Concern::Moment => Fault::Moment,
             Concern::Host => Fault::Host,
         }
+    }
+
+    /// Returns the fault of a lack that was met in a place. A directory of a user may lie on a file system of this user
+    /// alone, or under a quota, so the lack holds up the tasks in this place and no others.
+    fn lack_at(place: Environment) -> Self {
+        if place.is_of_user() { Fault::Environment(place) } else { Fault::Host }
     }
 }
 
@@ -85,6 +94,7 @@ impl LaunchError {
 
     /// Makes an error from a failed preparation of a workspace.
     pub(crate) fn workspace(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+        let at = place.clone();
         let is_general = match &place {
             // These are made by the daemon alone, or exist already.
             Environment::Workspaces(_) | Environment::Directory(_) => true,
@@ -103,17 +113,18 @@ impl LaunchError {
         } else {
             Fault::Task
         };
-        LaunchError::of_job(stage, failure, fault)
+        LaunchError::of_job(stage, failure, at, fault)
     }
 
     /// Makes an error for a directory whose owner could not be determined.
     pub(crate) fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
-        LaunchError::of_job(stage, failure, Fault::Environment(place))
+        LaunchError::of_job(stage, failure, place.clone(), Fault::Environment(place))
     }
 
-    fn of_job(stage: Stage, failure: JobFailure, fault: Fault) -> Self {
+    fn of_job(stage: Stage, failure: JobFailure, place: Environment, fault: Fault) -> Self {
         let fault = match failure.cause {
-            Cause::Shortage => Fault::Host,
+            Cause::Shortage => Fault::lack_at(place),
+            Cause::NoProcess => Fault::Host,
             Cause::GivenUp => Fault::Abandoned,
             Cause::Workspace(_) | Cause::NotTaken | Cause::NoAnswer | Cause::Stalled | Cause::Process => {
                 fault
@@ -130,10 +141,11 @@ pub(crate) fn with_hint(message: &str, hint: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kernel::BoardName;
     use nix::errno::Errno;
+    use shim::rundir::Step;
 
     use super::*;
-    use shim::rundir::Step;
 
     fn failed(step: Step, errno: Errno) -> FailedStart {
         FailedStart::new(step, &std::io::Error::from_raw_os_error(errno as i32))
@@ -175,6 +187,32 @@ mod tests {
         }
         let own = failed(Step::Exec, Errno::ENOENT).concerning(Concern::Run);
         assert_eq!(Fault::of(&own, &needs), Fault::Task);
+    }
+
+    #[test]
+    fn what_a_users_directory_lacks_holds_up_no_task_elsewhere() {
+        let (place, needs) = (Environment::Directory("/srv/a".into()), Needs::at("/srv/a"));
+        for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EIO] {
+            let failed = failed(Step::Cwd, errno);
+            assert_eq!(Fault::of(&failed, &needs), Fault::Environment(place.clone()), "{errno}");
+        }
+        let full = |cause| JobFailure { cause, ..JobFailure::process("full") };
+        let of = |place: Environment, cause| {
+            LaunchError::workspace(Stage::PrepareWorkspace, place, full(cause)).fault
+        };
+        let repository = Environment::Repository("/srv/a".into());
+        for place in [place.clone(), repository.clone()] {
+            assert_eq!(of(place.clone(), Cause::Shortage), Fault::Environment(place));
+        }
+        assert_eq!(
+            LaunchError::ground(Stage::ChooseUser, place.clone(), full(Cause::Shortage)).fault,
+            Fault::Environment(place)
+        );
+        assert_eq!(of(repository, Cause::NoProcess), Fault::Host);
+        assert_eq!(of(Environment::Workspaces(BoardName::default()), Cause::Shortage), Fault::Host);
+        // The owner's own processes count for it.
+        let met = self::failed(Step::Exec, Errno::EAGAIN).concerning(Concern::Limit);
+        assert_eq!(Fault::of(&met, &needs), Fault::Environment(needs.program()));
     }
 
     #[test]

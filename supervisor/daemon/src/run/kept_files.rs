@@ -10,7 +10,7 @@ use policies::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::environment::Environment;
-use super::fault::LaunchError;
+use super::fault::{Fault, LaunchError};
 use super::stage::Stage;
 use base::failure::Failure;
 use base::paths::Root;
@@ -76,6 +76,8 @@ pub(super) fn place(
     for (dir, placing) in by_place {
         job::place(identity, Placing { dir, ..placing }).map_err(|failure| match failure.cause {
             Cause::NotTaken => LaunchError::task(STAGE, failure.message),
+            // Written as the worker's user, whose quota may be spent: that holds up no other task.
+            Cause::Shortage => LaunchError { stage: STAGE, error: failure.message, fault: Fault::Moment },
             _ => LaunchError::workspace(STAGE, Environment::Root, failure),
         })?;
     }

@@ -70,8 +70,13 @@ pub(crate) fn identity(
     })?;
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
         let what = format!("{} belongs to uid {}, and", ground.path.display(), owner.uid);
+        let made = |uid| format!("{what} the task was made by uid {uid}, who may not act as that user");
         let why = match (task.creator_uid, &task.origin.schedule) {
-            (Some(uid), _) => format!("{what} the task was made by uid {uid}, who may not act as that user"),
+            (Some(uid), None) => made(uid),
+            (Some(uid), Some(schedule)) => {
+                let hint = format!("save it as root or as that user: supervisor schedules edit {schedule}");
+                with_hint(&made(uid), Some(hint))
+            }
             (None, Some(schedule)) => format!("{what} {}", unknown_creator(schedule)),
             (None, None) => format!("{what} the creator of the task is unknown"),
         };

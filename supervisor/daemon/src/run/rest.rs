@@ -7,7 +7,7 @@ use workspace::{CommitTerms, Job, Outcome, Span, Uncommitted, Worktree};
 use super::place;
 use super::seal::SealedTree;
 use base::terminal::printable;
-use host::job::{self, Cause};
+use host::job;
 
 /// Number of paths that the reason of a block names.
 const NAMED: usize = 20;
@@ -60,7 +60,7 @@ pub(super) fn settle(
     match job::work(identity, job::system_reads(), write, job) {
         Ok(Outcome::Rest(found)) => Ok(found),
         Ok(_) => Ok(hindered("the job process answered another question".to_owned())),
-        Err(failure) if failure.cause == Cause::Shortage => Err(failure.message),
+        Err(failure) if failure.cause.is_lack() => Err(failure.message),
         Err(failure) => Ok(hindered(failure.message)),
     }
 }

@@ -4,7 +4,7 @@ use kernel::LostArtifact;
 use policies::Identity;
 use workspace::{Job, Outcome, Worktree};
 
-use host::job::{self, Cause};
+use host::job;
 
 /// Reason why a file of a worktree was renamed or removed.
 const SET_ASIDE: &str = "the worker could write it, and it names what git would run or what is not there: a repository is renamed \
@@ -48,7 +48,7 @@ pub(crate) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<Sea
             Ok(SealedTree { lost: told.chain(more).collect(), is_taken: true, tip: sealed.tip })
         }
         Ok(_) => Ok(SealedTree::failed(lost(branch, "the job process answered another question".to_owned()))),
-        Err(failure) if failure.cause == Cause::Shortage => Err(failure.message),
+        Err(failure) if failure.cause.is_lack() => Err(failure.message),
         Err(failure) => {
             // A job that did not finish has withheld the worktree as well.
             let is_withheld = tree.join(".git").symlink_metadata().is_err();

@@ -90,9 +90,19 @@ impl Mark {
         Ok(users(pid)?.is_some_and(|own| own.contains(&uid)))
     }
 
+    /// Returns the nonce, if it is a random UUID as each claim makes one. A board that was restored or imported may have
+    /// any other text there, and a short one is part of the environment of every process of the host.
+    fn nonce(&self) -> Option<&str> {
+        let is_of_claim = |nonce: &&str| {
+            uuid::Uuid::try_parse(nonce)
+                .is_ok_and(|id| id.get_version_num() == 4 && id.hyphenated().to_string() == **nonce)
+        };
+        self.nonce.as_deref().filter(is_of_claim)
+    }
+
     /// Returns the relation of a process by the mark that it carries; none without a mark.
     fn on(&self, pid: i32) -> io::Result<Option<Belongs>> {
-        let Some(nonce) = self.nonce.as_ref().filter(|nonce| !nonce.is_empty()) else { return Ok(None) };
+        let Some(nonce) = self.nonce() else { return Ok(None) };
         let path = format!("/proc/{pid}/environ");
         let read = unless_short(read_bounded(path.as_ref(), ENVIRONMENT))?;
         let Some(Beginning { bytes: environment, is_cut }) = read else { return Ok(None) };
@@ -259,8 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_mark_has_no_processes() {
-        let none = mark("");
-        assert_eq!(none.find().unwrap(), []);
+    fn a_run_without_the_nonce_of_a_claim_has_no_processes() {
+        let mut child = sleeper("=PATH");
+        for nonce in ["", "=", "PATH", "00000000-0000-0000-0000-000000000000"] {
+            assert_eq!(mark(nonce).find().unwrap(), [], "{nonce:?}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -45,6 +45,16 @@ pub async fn check(
                 .hint("use worktree:/path/to/repository, or create the task from inside a repository"));
         }
     };
+    // A plugin or the sender of a chat: the answer of the host would tell it of places that root alone may see, and no
+    // worker could act for it there.
+    if nix::unistd::geteuid().is_root() && caller.is_none() {
+        let why = format!(
+            "nothing works in the {what} {} for a creator who is no known user of this host",
+            path.display()
+        );
+        return Err(Failure::new(Code::NotPermitted, why)
+            .hint("leave the workspace out, or have a user make the task"));
+    }
     let (service, spec) = (Arc::clone(service), spec.clone());
     let looked = tokio::task::spawn_blocking(move || {
         look((service.root(), &service.config().worker), &spec, (&path, what), caller)
@@ -62,7 +72,7 @@ fn look(
         |code, failure: JobFailure| Failure { hint: failure.hint, ..Failure::new(code, failure.message) };
     // A job process looks first, because the file system may not respond.
     let ground = match ground_of(spec, path, &CancellationToken::new()) {
-        Err(failure) if matches!(failure.cause, Cause::NoAnswer | Cause::Shortage) => {
+        Err(failure) if failure.cause == Cause::NoAnswer || failure.cause.is_lack() => {
             return Err(refused(Code::TryAgain, failure));
         }
         found => found,
@@ -127,7 +137,7 @@ fn require_usable(spec: &WorkspaceSpec, owner: Option<Identity>) -> Result<(), F
     match job::work(owner, job::system_reads(), vec![path.clone()], job) {
         Ok(_) => Ok(()),
         Err(failure) => {
-            let code = if failure.cause == Cause::Shortage { Code::TryAgain } else { Code::Conflict };
+            let code = if failure.cause.is_lack() { Code::TryAgain } else { Code::Conflict };
             Err(Failure { hint: failure.hint, ..Failure::new(code, failure.message) })
         }
     }

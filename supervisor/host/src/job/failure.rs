@@ -15,8 +15,10 @@ pub enum Cause {
     Workspace(workspace::Code),
     /// A file could not be copied or placed.
     NotTaken,
-    /// The host lacks resources at present.
+    /// Resources are lacking at present: of the host, or of the file system on which the job worked.
     Shortage,
+    /// The host lacks resources at present for the job process itself.
+    NoProcess,
     /// The job was given up before its end.
     GivenUp,
     /// A directory does not respond.
@@ -44,8 +46,18 @@ impl Cause {
         match self {
             Self::Workspace(code) => code.origin() == Origin::Repository,
             Self::Stalled => true,
-            Self::NotTaken | Self::Shortage | Self::GivenUp | Self::NoAnswer | Self::Process => false,
+            Self::NotTaken
+            | Self::Shortage
+            | Self::NoProcess
+            | Self::GivenUp
+            | Self::NoAnswer
+            | Self::Process => false,
         }
+    }
+
+    /// True if the job may succeed later, because something is lacking at present.
+    pub(crate) fn is_lack(self) -> bool {
+        matches!(self, Self::Shortage | Self::NoProcess)
     }
 
     /// True if the task's definition is at fault: the base branch of its worktree does not exist.

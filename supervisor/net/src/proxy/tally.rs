@@ -44,6 +44,17 @@ pub(super) struct Line {
     opens: Mutex<Option<Timestamp>>,
     /// Latest response, if a broker made the request.
     last: Mutex<Option<Last>>,
+    /// Time of the latest bytes from the host, if it is a service of the run's lane.
+    heard: Mutex<Heard>,
+}
+
+/// Traffic of a host inside its connections, whose replies a tunnel hides.
+#[derive(Clone, Copy, Debug, Default)]
+enum Heard {
+    /// The host is no service of the lane, as far as is known.
+    #[default]
+    Unwatched,
+    Service(Instant),
 }
 
 /// Response of a host.
@@ -87,12 +98,13 @@ struct Latest {
 }
 
 impl Latest {
-    fn own_refusal(&self) -> OwnRefusal {
+    /// `heard` is the time of the latest bytes from a service of the run's lane.
+    fn own_refusal(&self, heard: Option<Instant>) -> OwnRefusal {
         let is_barred = self.barred > self.tried;
         let is_denied_all = self.denied.is_some() && self.tried_any.is_none();
         if is_barred || is_denied_all {
             OwnRefusal::Service
-        } else if self.own > self.reached {
+        } else if self.own > self.reached.max(heard) {
             OwnRefusal::AnyHost
         } else {
             OwnRefusal::None
@@ -141,6 +153,18 @@ impl Line {
     /// Counts bytes to the worker.
     pub(super) fn received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Heard::Service(at) = &mut *heard {
+            *at = Instant::now();
+        }
+    }
+
+    /// Returns the time of the latest bytes from the host, if it is a service of the run's lane.
+    fn heard(&self) -> Option<Instant> {
+        match *self.heard.lock().unwrap_or_else(PoisonError::into_inner) {
+            Heard::Unwatched => None,
+            Heard::Service(at) => Some(at),
+        }
     }
 
     /// Counts a response. `opens` is the time at which the host accepts requests again, if the response names one.
@@ -272,6 +296,11 @@ impl Tally {
             latest.tried = now;
             if host.is_reached {
                 latest.reached = now;
+                let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+                // Beyond the limit of hosts, the traffic of this one is not known by itself.
+                if let (Some(line), Some(now)) = (lines.get(&host.target.to_string()), now) {
+                    *line.heard.lock().unwrap_or_else(PoisonError::into_inner) = Heard::Service(now);
+                }
             }
         }
     }
@@ -287,7 +316,10 @@ impl Tally {
 
     /// Returns the contact of the run with its services.
     pub(super) fn contact(&self) -> Contact {
-        Contact { answers: self.answers(), refused: self.latest().own_refusal() }
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = lines.values().filter_map(|line| line.heard()).max();
+        drop(lines);
+        Contact { answers: self.answers(), refused: self.latest().own_refusal(heard) }
     }
 
     /// Returns the latest time at which a refusing host accepts requests again, as far as the hosts named times.
@@ -413,6 +445,30 @@ mod tests {
         let tried = Tried { policy: &policy, lane: Some(&unnamed), target: &other, is_reached: true };
         without.try_host(&tried);
         assert_eq!(without.contact().refused, OwnRefusal::None, "the service is among the policy's hosts");
+    }
+
+    #[test]
+    fn a_service_that_is_heard_after_a_reply_of_the_proxy_has_said_the_last_word() {
+        let text = "version = 1\n[network]\nmode = 'proxy'";
+        let policy = Policy::from_toml(text, Path::new("agent.toml")).unwrap();
+        let hosts = ["api.example".parse().unwrap()].into();
+        let lane = LaneHosts { name: "l".to_owned(), has_file: true, hosts };
+        let target = |name: &str| Target::parse(name, None).unwrap();
+        let (api, other) = (target("api.example:443"), target("other.example:443"));
+        let tally = Tally::default();
+        let (of_api, of_other) = (tally.line("api.example:443"), tally.line("other.example:443"));
+        for target in [&api, &other] {
+            tally.try_host(&Tried { policy: &policy, lane: Some(&lane), target, is_reached: true });
+        }
+        let statistics = target("statistics.example:443");
+        let refusal = Refusal { named: statistics.clone(), target: statistics };
+        tally.refuse(&policy, Some(&lane), &refusal);
+        of_other.received(100);
+        assert_eq!(tally.contact().refused, OwnRefusal::AnyHost, "it is no service of the lane");
+        of_api.received(100);
+        assert_eq!(tally.contact().refused, OwnRefusal::None, "its reply came through the open tunnel");
+        tally.refuse(&policy, Some(&lane), &refusal);
+        assert_eq!(tally.contact().refused, OwnRefusal::AnyHost);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Maker {
     /// Profile that makes the proposal.
     pub assignee: Profile,
     staff: BTreeMap<Profile, String>,
+    /// Profiles of the staff whose policy confines no run.
+    unconfined: BTreeSet<Profile>,
     /// All existing names.
     taken: BTreeSet<Profile>,
 }
@@ -24,7 +26,9 @@ impl Maker {
     pub fn find(kind: ProposalKind, roster: &Roster, config: &Config) -> Option<Self> {
         let assignee = config.triage.assignee(kind).filter(|name| roster.knows(name))?;
         let taken = roster.names().iter().filter_map(|name| name.parse().ok()).collect();
-        Some(Maker { kind, assignee, staff: staff(roster, config), taken })
+        let staff = staff(roster, config);
+        let unconfined = unconfined(staff.keys(), roster, config);
+        Some(Maker { kind, assignee, staff, unconfined, taken })
     }
 
     /// Returns the request for a proposal about a task of a tenant.
@@ -41,11 +45,26 @@ impl Maker {
             subject,
             assignee: self.assignee.clone(),
             staff: self.staff.clone(),
+            unconfined: self.unconfined.clone(),
             taken: self.taken.clone(),
             policy: own.and_then(|own| own.policy.clone()),
             author,
         }
     }
+}
+
+/// Returns the profiles that no confined run may give a task that names no policy: their own policy does not confine,
+/// and is not the default.
+pub(crate) fn unconfined<'a>(
+    names: impl Iterator<Item = &'a Profile>,
+    roster: &Roster,
+    config: &Config,
+) -> BTreeSet<Profile> {
+    let is_open = |name: &&Profile| {
+        let policy = roster.policy_name(name, None, config);
+        policy != config.worker.policy && !roster.policies().confines(&policy)
+    };
+    names.filter(is_open).cloned().collect()
 }
 
 /// Returns the profiles that a proposal may name, with their descriptions. Makers of proposals are excluded.

@@ -37,6 +37,9 @@ const LOGIN_PAUSE: Duration = Duration::from_mins(10);
 /// Pause between tries of a service that fails.
 const OUTAGE_PAUSE: Duration = Duration::from_mins(1);
 
+/// Longest last words of an agent in an error, in characters.
+const LAST_WORDS: usize = 300;
+
 /// Rules of a lane for the endings of its runs. Each run keeps the rules from its start, because the lane may change
 /// before the run ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,8 +175,7 @@ pub fn read_ending(
     }
     let mut ending = Ending::new(Facts { record, rules, contact, ended_at }.cause(&said));
     if said.finish == Finish::Well && said.spent.denials > 0 {
-        let denials = said.spent.denials;
-        said.trouble = Some(format!("the agent itself refused calls of its tools ({denials})"));
+        said.trouble = Some(tools_refused(said.spent.denials, said.message.as_deref()));
     }
     ending.ended_at = Some(ended_at);
     ending.exit_code = record.code;
@@ -189,9 +191,10 @@ pub fn read_ending(
     let is_well = said.finish == Finish::Well;
     ending.result_policy = match rules.on_clean_exit {
         // A worker that was denied a tool call may not have done the task.
-        CleanExit::Complete if is_well && said.spent.denials == 0 => {
-            OnCleanExit::Complete { summary: said.message }
+        CleanExit::Complete if is_well && said.spent.denials > 0 => {
+            OnCleanExit::ToolsRefused { summary: said.message }
         }
+        CleanExit::Complete if is_well => OnCleanExit::Complete { summary: said.message },
         CleanExit::Review if is_well => OnCleanExit::Review { summary: said.message },
         CleanExit::ProtocolViolation if is_well => OnCleanExit::TurnEnded { summary: said.message },
         CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
@@ -204,6 +207,20 @@ pub fn read_ending(
     };
     ending.spent = Some(said.spent).filter(|spent| *spent != Spent::default());
     ending
+}
+
+/// Returns the trouble of an agent that refused calls of its tools itself. It may have ended with a question to a person
+/// about them, so its last words are part of the text.
+fn tools_refused(denials: u64, message: Option<&str>) -> String {
+    let refused = format!("the agent itself refused calls of its tools ({denials})");
+    let words = message.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let Some(words) = words.filter(|words| !words.is_empty()) else { return refused };
+    // A question stands at the end.
+    let left_out = words.chars().count().saturating_sub(LAST_WORDS);
+    match words.char_indices().nth(left_out) {
+        Some((from, _)) if left_out > 0 => format!("{refused}; it said last: …{}", &words[from..]),
+        _ => format!("{refused}; it said last: {words}"),
+    }
 }
 
 /// Facts from which the cause of an end follows, beside the worker's output.

@@ -289,6 +289,14 @@ impl Roster {
         asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
     }
 
+    /// True if the file of an assignee's profile or lane has a defect and no good version is known. Its policy is then not
+    /// known either.
+    pub(crate) fn is_defective(&self, assignee: &Profile, config: &Config) -> bool {
+        let lane = self.lane_name(assignee, config);
+        matches!(self.profile(assignee.as_str()), Found::Disabled(_))
+            || matches!(self.lanes.find(&lane), Found::Disabled(_))
+    }
+
     /// Returns the role of an assignee's workers.
     pub fn role(&self, assignee: &Profile) -> WorkerRole {
         self.persona(assignee).map(|persona| persona.settings.role).unwrap_or_default()

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Heard, Speech};
+use crate::lenient;
 use crate::rundir::Letter;
 
 /// The request that begins or goes on in a session, after `initialize`.
@@ -149,7 +150,7 @@ impl Speech for Acp {
 
     fn hear(&mut self, line: &[u8]) -> Heard {
         let mut heard = Heard::default();
-        let Ok(told) = serde_json::from_slice::<Line>(line) else { return heard };
+        let Some(told) = lenient::read::<Line>(line) else { return heard };
         match (&told.id, told.method.as_deref()) {
             (Some(id), Some(method)) => heard.say.push((None, answer(id, method, &told.params))),
             (Some(id), None) => {

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Heard, Speech};
+use crate::lenient;
 use crate::rundir::Letter;
 
 /// The request that begins or goes on in a thread, after `initialize`.
@@ -156,7 +157,7 @@ impl Speech for AppServer {
 
     fn hear(&mut self, line: &[u8]) -> Heard {
         let mut heard = Heard::default();
-        let Ok(told) = serde_json::from_slice::<Line>(line) else { return heard };
+        let Some(told) = lenient::read::<Line>(line) else { return heard };
         match (&told.id, &told.method) {
             (Some(id), Some(method)) => {
                 let error = json!({ "code": -32601, "message": format!("nobody answers {method} here") });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Acp, AppServer, LAST_BYTES, Lines, Speech, StreamJson};
+use super::{Acp, AppServer, Lines, Speech, StreamJson};
 use crate::rundir::Letter;
 
 /// Has the lines of an agent heard, with messages before them and in between. Returns what came of it.
@@ -11,7 +11,7 @@ fn heard(mut speech: Box<dyn Speech>, input: &[u8]) -> String {
     let mut said = vec![speech.begin("the prompt")];
     said.extend(speech.say(&letter(1)));
     let (mut decided, mut last, mut count) = (Vec::new(), 1, 0);
-    let mut lines = Lines::new(LAST_BYTES);
+    let mut lines = Lines::cut();
     for piece in input.chunks(7) {
         lines.take(piece, |line| {
             let heard = speech.hear(line);

@@ -1,36 +1,70 @@
-//! Splits a stream that comes in pieces into lines. A line over the limit is skipped.
+//! Splits a stream that comes in pieces into lines.
+
+use crate::cut_values::{CutValues, LINE_BYTES};
 
 /// Received part of an incomplete line.
 #[derive(Debug)]
 pub(super) struct Lines {
     begun: Vec<u8>,
     most: usize,
-    is_too_long: bool,
+    /// The line, once it is over the limit.
+    long: Option<CutValues>,
+    long_ones: Long,
+}
+
+/// Treatment of a line that is over the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Long {
+    Skipped,
+    Cut,
 }
 
 impl Lines {
-    /// Lines of at most `most` bytes.
+    /// Lines of at most `most` bytes. A longer one is skipped.
     pub(super) fn new(most: usize) -> Self {
-        Lines { begun: Vec::new(), most, is_too_long: false }
+        Lines { begun: Vec::new(), most, long: None, long_ones: Long::Skipped }
+    }
+
+    /// Lines of JSON. The long values of a line over 1 MiB are cut, and it is skipped if it is still longer.
+    pub(super) fn cut() -> Self {
+        Lines { long_ones: Long::Cut, ..Lines::new(LINE_BYTES) }
     }
 
     /// Takes the next piece, and hands over each line that it ends, without its end.
     pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
-            if self.begun.len() + part.len() > self.most {
-                self.is_too_long = true;
-                self.begun = Vec::new();
+            if self.long.is_none() && self.begun.len() + part.len() > self.most {
+                let mut long = CutValues::default();
+                let begun = std::mem::take(&mut self.begun);
+                self.push_long(&mut long, &begun);
+                self.long = Some(long);
             }
-            if !self.is_too_long {
-                self.begun.extend_from_slice(part);
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            match self.long.take() {
+                Some(mut long) => {
+                    self.push_long(&mut long, text);
+                    self.long = Some(long);
+                }
+                None => self.begun.extend_from_slice(text),
             }
-            if part.ends_with(b"\n") {
-                if let Some(line) = self.begun.strip_suffix(b"\n") {
-                    each(line);
+            if part.len() > text.len() {
+                match self.long.take() {
+                    None => each(&self.begun),
+                    Some(long) if self.long_ones == Long::Cut => {
+                        if let Some(line) = long.line() {
+                            each(&line);
+                        }
+                    }
+                    Some(_) => {}
                 }
                 self.begun.clear();
-                self.is_too_long = false;
             }
+        }
+    }
+
+    fn push_long(&self, long: &mut CutValues, part: &[u8]) {
+        if self.long_ones == Long::Cut {
+            long.push(part);
         }
     }
 }

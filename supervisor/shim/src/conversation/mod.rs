@@ -147,7 +147,7 @@ impl Relay {
             agent,
             output,
             input: Input::new(input),
-            heard: Lines::new(LAST_BYTES),
+            heard: Lines::cut(),
             letters: Some(ends.letters),
             posted: Lines::new(LETTER_BYTES),
             receipts: ends.receipts,

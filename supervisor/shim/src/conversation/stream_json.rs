@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Heard, Speech};
+use crate::lenient;
 use crate::rundir::Letter;
 
 /// The conversation so far.
@@ -63,14 +64,14 @@ impl Speech for StreamJson {
 
     fn hear(&mut self, line: &[u8]) -> Heard {
         let mut heard = Heard::default();
-        match serde_json::from_slice(line) {
-            Ok(Event::User { uuid: Some(uuid), is_replay: true }) => {
+        match lenient::read(line) {
+            Some(Event::User { uuid: Some(uuid), is_replay: true }) => {
                 self.is_idle = false;
                 heard.confirmed.extend(self.unconfirmed.remove(&uuid));
             }
-            Ok(Event::Assistant {}) => self.is_idle = false,
-            Ok(Event::Result {}) => self.is_idle = true,
-            Ok(Event::User { .. } | Event::Other) | Err(_) => {}
+            Some(Event::Assistant {}) => self.is_idle = false,
+            Some(Event::Result {}) => self.is_idle = true,
+            Some(Event::User { .. } | Event::Other) | None => {}
         }
         heard
     }
@@ -114,6 +115,28 @@ mod tests {
             [1]
         );
         assert!(speech.is_confirmed());
+    }
+
+    #[test]
+    fn a_turn_ends_also_with_a_result_that_holds_a_bad_character_or_is_long() {
+        let long = format!(
+            "{{\"type\":\"result\",\"result\":\"{}\",\"n\":[{}1]}}\n",
+            "x".repeat(2 << 20),
+            "1,".repeat(2 << 20)
+        );
+        for result in [
+            &b"{\"type\":\"result\",\"result\":\"half \\ud83d\"}\n"[..],
+            b"{\"type\":\"result\",\"result\":\"\xff\",\"total_cost_usd\":NaN}\n",
+            b"\x1b[?2004h{\"type\":\"result\"}\r\n",
+            long.as_bytes(),
+        ] {
+            let mut speech = StreamJson::new("p".to_owned());
+            let mut lines = super::super::Lines::cut();
+            for piece in result.chunks(1 << 16) {
+                lines.take(piece, |line| drop(speech.hear(line)));
+            }
+            assert!(speech.is_idle(), "{}", result[..40.min(result.len())].escape_ascii());
+        }
     }
 
     #[test]

@@ -5,12 +5,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use super::ExitRecord;
+use crate::cut_values::{CutValues, LINE_BYTES};
 
-/// Longer lines are passed over: no event of an agent that says how it ended is as long.
-const LINE_BYTES: u64 = 1024 * 1024;
-
-/// Length of a string in a longer line, beyond which it is cut. A final message and the text of an error are kept to a smaller part.
-const STRING_BYTES: usize = 64 * 1024;
+/// Limit on a line, as a length of a file.
+const LONGEST: u64 = LINE_BYTES as u64;
 
 /// A longer document is not read: no agent reports its ending with as much.
 const DOCUMENT_BYTES: u64 = 4 * 1024 * 1024;
@@ -61,10 +59,10 @@ impl Stdout {
         self.lines(Long::PassedOver, take);
     }
 
-    /// Hands over each line as [`Self::each_line`] does. Of a longer line each JSON string is cut, and the line is passed over only if the
-    /// rest is still longer than 1 MiB.
+    /// Hands over each line as [`Self::each_line`] does. Of a longer line each JSON string is cut, and so is each long array and object in it. The line is
+    /// passed over only if the rest is still longer than 1 MiB.
     pub fn each_json_line(&self, take: impl FnMut(&[u8])) {
-        self.lines(Long::StringsCut, take);
+        self.lines(Long::Cut, take);
     }
 
     fn lines(&self, long: Long, mut take: impl FnMut(&[u8])) {
@@ -81,15 +79,15 @@ impl Stdout {
         loop {
             line.clear();
             // What a disk does not give back is not there.
-            let Ok(count) = (&mut reader).take(LINE_BYTES).read_until(b'\n', &mut line) else { return };
+            let Ok(count) = (&mut reader).take(LONGEST).read_until(b'\n', &mut line) else { return };
             match line.strip_suffix(b"\n") {
                 Some(whole) => take(whole),
                 None if count == 0 => return,
-                None if (count as u64) < LINE_BYTES => return take(&line),
+                None if (count as u64) < LONGEST => return take(&line),
                 None => {
                     let rest = match long {
                         Long::PassedOver => reader.skip_until(b'\n').map(|_| None),
-                        Long::StringsCut => cut_line(&line, &mut reader),
+                        Long::Cut => cut_line(&line, &mut reader),
                     };
                     let Ok(rest) = rest else { return };
                     if let Some(line) = &rest {
@@ -105,12 +103,12 @@ impl Stdout {
 #[derive(Clone, Copy)]
 enum Long {
     PassedOver,
-    StringsCut,
+    Cut,
 }
 
-/// Reads the rest of a long line, and returns the line with its JSON strings cut; none if it is still too long.
+/// Reads the rest of a long line, and returns the line with its long values cut; none if it is still too long.
 fn cut_line(begun: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
-    let mut cut = CutStrings::default();
+    let mut cut = CutValues::default();
     cut.push(begun);
     loop {
         let chunk = reader.fill_buf()?;
@@ -121,62 +119,6 @@ fn cut_line(begun: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Ve
         if is_over {
             return Ok(cut.line());
         }
-    }
-}
-
-/// Copies a line of JSON, and leaves out the end of each long string. The copy has a bounded length.
-#[derive(Default)]
-struct CutStrings {
-    line: Vec<u8>,
-    /// Bytes of the current string so far; none outside of strings.
-    string: Option<usize>,
-    /// Bytes that are still to come of an escape in a string. The digits of a code unit do not count.
-    escape: u8,
-    is_too_long: bool,
-}
-
-impl CutStrings {
-    fn push(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.take(*byte);
-        }
-    }
-
-    fn take(&mut self, byte: u8) {
-        let Some(length) = self.string else {
-            self.string = (byte == b'"').then_some(0);
-            return self.keep(byte);
-        };
-        if self.escape == 0 && byte == b'"' {
-            self.string = None;
-            return self.keep(byte);
-        }
-        let begins = self.escape == 0;
-        self.escape = match (self.escape, byte) {
-            (0, b'\\') => 1,
-            (0, _) => 0,
-            (more, _) => more - 1,
-        };
-        // A string is cut between two characters of UTF-8. A reader replaces a code unit that is cut among its digits.
-        let is_between = begins && byte & 0xc0 != 0x80;
-        if length == usize::MAX || (length >= STRING_BYTES && is_between) {
-            self.string = Some(usize::MAX);
-            return;
-        }
-        self.string = Some(length + 1);
-        self.keep(byte);
-    }
-
-    fn keep(&mut self, byte: u8) {
-        if (self.line.len() as u64) < LINE_BYTES {
-            self.line.push(byte);
-        } else {
-            self.is_too_long = true;
-        }
-    }
-
-    fn line(self) -> Option<Vec<u8>> {
-        (!self.is_too_long).then_some(self.line)
     }
 }
 
@@ -209,7 +151,7 @@ mod tests {
         let mut content = vec![b'x'; 3 * 1024 * 1024];
         content.extend_from_slice(b"\nlast\n");
         assert_eq!(lines(Some(&content), ""), ["last"]);
-        let mut content = vec![b'x'; usize::try_from(LINE_BYTES).unwrap() - 1];
+        let mut content = vec![b'x'; LINE_BYTES - 1];
         content.extend_from_slice(b"\nlast\n");
         assert_eq!(lines(Some(&content), "").len(), 2);
     }
@@ -225,11 +167,7 @@ mod tests {
         let mut lines = Vec::new();
         stdout.each_json_line(|line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
         assert_eq!(lines.len(), 2, "a line that stays too long is passed over");
-        assert!(
-            lines[0].len() < STRING_BYTES + 100 && lines[0].starts_with("{\"a\":\"a"),
-            "{}",
-            lines[0].len()
-        );
+        assert!(lines[0].len() < 65 * 1024 && lines[0].starts_with("{\"a\":\"a"), "{}", lines[0].len());
         assert!(lines[0].ends_with("\",\"b\":7}"), "{}", &lines[0][lines[0].len() - 40..]);
         assert_eq!(lines[1], "last");
     }

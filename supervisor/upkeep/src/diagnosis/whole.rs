@@ -36,7 +36,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let failed = call.read(|view| view.failed_schedules()).await?;
     found.extend(failed.iter().map(untimely));
     let stuck = call.read(|view| view.stuck_schedules()).await?;
-    found.extend(stuck.iter().map(blocked));
+    found.extend(stuck.iter().map(waits_for_person));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
@@ -167,12 +167,11 @@ fn untimely((name, tick): &(ScheduleName, ScheduleTick)) -> Finding {
     Finding::of_root(format!("schedule {name}"), diagnostic)
 }
 
-/// Reports a schedule whose ticks make nothing, because a task of an earlier tick is blocked.
-fn blocked(StuckSchedule { name, tick, task }: &StuckSchedule) -> Finding {
-    let title = format!("its ticks make nothing while {task} of an earlier tick is blocked");
+/// Reports a schedule whose ticks make nothing, because a task of an earlier tick waits for a person.
+fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> Finding {
+    let title = format!("its ticks make nothing while {task} of an earlier tick waits for a person");
     let actions = vec![
-        Remedy::command("see why the task is blocked", format!("show {task}")).suggested(),
-        Remedy::command("let the task go on", format!("unblock {task}")),
+        Remedy::command("see what the task waits for", format!("show {task}")).suggested(),
         Remedy::command("give the task up", format!("archive {task}")),
     ];
     let told = (title, tick.note.clone().unwrap_or_default());

@@ -7,7 +7,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{Actor, Adopted, BoardName, Counted, Extent, ImportedPolicy, PeerBoard, Sweep, TaskId};
+use kernel::{
+    Actor, Adopted, Board, BoardName, Counted, Extent, ImportedPlace, ImportedPolicy, PeerBoard, Sweep,
+    TaskId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::attached;
@@ -22,6 +25,9 @@ use setup::roster::Roster;
 /// Hint about the location of the other program's boards.
 const THEIR_PLACE: &str =
     "the boards of `hermes kanban` are kanban.db and kanban/boards/<slug>/kanban.db in its home directory";
+
+/// Limit on the workspaces that a refusal names.
+const TOLD: usize = 5;
 
 /// Result of an import.
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,20 +48,32 @@ pub struct Importer {
     pub actor: Actor,
     /// Policies that the caller accepts for the imported tasks.
     pub accepted: BTreeSet<String>,
+    /// Directories of this host in which the imported tasks may work.
+    pub(crate) places: Places,
 }
 
-/// Imports a source into an empty board. Tasks that would run under a wider policy than the default are imported only if
-/// the caller accepts that policy.
+/// Directories of this host in which imported tasks may work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// None: the caller has not said that the file may name them.
+    None,
+    /// Each place in the file.
+    Named,
+}
+
+/// Imports a source into an empty board. Tasks that would run under a wider policy than the default, or work in a
+/// directory of this host, are imported only if the caller accepts that: the file also says who has made them, and so as
+/// whom a worker of root's daemon works there.
 pub fn read(
     source: Source,
     service: &Service,
     board: &BoardHandle,
     importer: Importer,
 ) -> Result<Imported, Failure> {
-    let Importer { actor, accepted } = importer;
+    let Importer { actor, accepted, places } = importer;
     let root = service.root();
     let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
-    let terms = Terms { open, accepted, roster: service.roster(), config: service.config() };
+    let terms = Terms { open, accepted, places, roster: service.roster(), config: service.config() };
     let read = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
         imported.left.extend(attached::flaws(root, board.name())?.1);
         if let (Some(details), Some(dir)) = (details, root.board(board.name()).parent()) {
@@ -84,11 +102,36 @@ struct Terms {
     open: OpenRuns,
     /// Policies that the caller accepts.
     accepted: BTreeSet<String>,
+    places: Places,
     roster: Arc<Roster>,
     config: Arc<Config>,
 }
 
 impl Terms {
+    /// Refuses tasks that the caller has not accepted.
+    fn require(&self, board: &Board<'_>) -> Result<(), kernel::Error> {
+        self.require_places(&board.imported_places()?)?;
+        self.require_accepted(board.imported_policies()?)
+    }
+
+    /// Refuses tasks that would work in directories of this host, unless the caller accepts it.
+    fn require_places(&self, found: &[ImportedPlace]) -> Result<(), kernel::Error> {
+        if self.places == Places::Named || found.is_empty() {
+            return Ok(());
+        }
+        let told = found.iter().take(TOLD).map(|one| {
+            format!("{} in {} (such as {})", Counted(one.tasks, "task"), one.workspace, one.first)
+        });
+        let mut told: Vec<String> = told.collect();
+        if let Some(more) = found.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            told.push(format!("others in {more} more"));
+        }
+        Err(kernel::Error::conflict(
+            format!("the import would run tasks in directories of this host: {}", told.join(", ")),
+            "nothing was imported; look at the tasks, and import them with --accept-workspaces",
+        ))
+    }
+
     /// Refuses tasks that would run under a wider policy than the default, unless the caller accepts it.
     fn require_accepted(&self, found: Vec<ImportedPolicy>) -> Result<(), kernel::Error> {
         let mut wider: BTreeMap<String, (u64, TaskId)> = BTreeMap::new();
@@ -139,7 +182,7 @@ fn read_rows(
         Source::Lines(mut lines) => {
             let read = handle.writer()?.call(move |board| {
                 let imported = board.import(&mut lines, &blobs, &actor)?;
-                terms.require_accepted(board.imported_policies()?)?;
+                terms.require(board)?;
                 match (terms.open, board.open_runs()?.first()) {
                     (OpenRuns::Refused, Some(run)) => Err(kernel::Error::conflict(
                         format!("the export has a run that was still open: {} of {}", run.id, run.task_id),
@@ -157,7 +200,7 @@ fn read_rows(
             let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
             let adopted = handle.writer()?.call(move |board| {
                 let adopted = board.adopt(&peer, &stored, &actor)?;
-                terms.require_accepted(board.imported_policies()?)?;
+                terms.require(board)?;
                 Ok(adopted)
             })?;
             let Adopted { taken: rows, changed, mut left } = adopted;

@@ -76,6 +76,10 @@ impl Verb for SaveSchedule {
             }
         };
         let (name, replace, author) = (self.name, self.replace, call.actor.uid);
+        // A text with a defect is refused below.
+        if let Ok(planned) = Planned::parse(&name, &text, &path_of(service.root(), &name)) {
+            call.require_policies(&planned.spec.tasks)?;
+        }
         let saved = blocking("the schedule was not saved", move || {
             let text = saved_text(&name, &text, &path_of(service.root(), &name), author)?;
             save(&service, &name, &text, replace)

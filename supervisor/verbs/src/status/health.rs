@@ -54,7 +54,10 @@ pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
         add(true, &format!("the latest tick of the schedule {} failed", failed.schedule));
     }
     for stuck in &report.stuck_schedules {
-        add(true, &format!("the schedule {} makes nothing: {} is blocked", stuck.schedule, stuck.task));
+        add(
+            true,
+            &format!("the schedule {} makes nothing: {} waits for a person", stuck.schedule, stuck.task),
+        );
     }
     let channels = report.failing_channels.iter().filter(|mail| mail.is_in_trouble(report.now));
     let channels = channels.map(|mail| &mail.channel);

@@ -28,7 +28,7 @@ pub(super) struct Open {
     pub(super) failed_schedules: Vec<FailedSchedule>,
     /// Latest correction of its stored times, if it is recent.
     pub(super) clock_set: Option<ClockSet>,
-    /// Schedules that make nothing because of a blocked task.
+    /// Schedules that make nothing because of a task that waits for a person.
     pub(super) stuck_schedules: Vec<StuckSchedule>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,

@@ -135,8 +135,9 @@ fn show_failing(reply: &StatusReport, screen: &mut Screen) {
         }
         for stuck in &reply.stuck_schedules {
             let why = given::repeated(&format!("see why: supervisor show {}", stuck.task));
+            let task = &stuck.task;
             let text =
-                format!("its ticks make nothing while {} of an earlier tick is blocked; {why}", stuck.task);
+                format!("its ticks make nothing while {task} of an earlier tick waits for a person; {why}");
             screen.hanging(&format!("{}: ", stuck.schedule), &printable(&text));
         }
     }

@@ -242,10 +242,31 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     if let Some(word) = words.iter().find(|word| decided.iter().any(|option| word.starts_with(option))) {
         return Err(refuse(format!("{word} is decided by the schedule; leave it out")));
     }
+    // The daemon would read the file with its own rights, for a schedule of any user or browser.
+    if words.iter().any(|word| word.starts_with("--body-file")) {
+        return Err(refuse(
+            "a tick reads no file: write the text as --body instead of --body-file".to_owned(),
+        ));
+    }
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
     }
     // Before the file's arguments: after a `--` it would not be an option.
     words.splice(1..1, ["--tick".to_owned(), "{tick}".to_owned()]);
     Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_reads_no_file_with_the_rights_of_the_daemon() {
+        for words in ["--body-file /root/key", "--body-file=/root/key"] {
+            let refused = command(&format!("dispatch-fleet shell /srv/fleet {words}")).unwrap_err();
+            assert_eq!(refused.0, "command");
+            assert!(refused.1.starts_with("a tick reads no file"), "{refused:?}");
+        }
+        assert!(command("dispatch-fleet shell /srv/fleet --body 'read the mail'").is_ok());
+    }
 }

@@ -117,11 +117,30 @@ fn a_clean_exit_is_a_review_where_the_lane_says_so_and_no_end_where_a_tool_was_d
     assert_eq!(policy("review", well), OnCleanExit::Review { summary: summary.clone() });
     assert_eq!(policy("review", denied), OnCleanExit::Review { summary: summary.clone() });
     assert_eq!(policy("complete", well), OnCleanExit::Complete { summary: summary.clone() });
-    assert_eq!(policy("complete", denied), OnCleanExit::Unreported);
+    assert_eq!(policy("complete", denied), OnCleanExit::ToolsRefused { summary: summary.clone() });
     assert_eq!(policy("protocol_violation", well), OnCleanExit::TurnEnded { summary });
     assert_eq!(policy("protocol_violation", ""), OnCleanExit::Unreported, "it came to no end of a turn");
     let trouble = read_with(&exited(0), &claude("complete"), denied).trouble.unwrap();
-    assert!(trouble.ends_with("(2)"), "{trouble}");
+    assert!(trouble.ends_with("(2); it said last: done"), "{trouble}");
+}
+
+#[test]
+fn a_question_of_an_agent_whose_tool_calls_were_denied_is_in_the_error() {
+    for policy in ["complete", "protocol_violation"] {
+        let claude = rules(&format!("stdout = \"claude-stream-json\"\non_clean_exit = \"{policy}\""));
+        let asked = |text: &str| {
+            let result = serde_json::json!({
+                "type": "result", "is_error": false, "result": text, "permission_denials": [{}],
+            });
+            read_with(&exited(0), &claude, &result.to_string()).trouble.unwrap()
+        };
+        let short = asked("npm was denied.\n\nWhich registry, A or B?");
+        assert!(short.ends_with("(1); it said last: npm was denied. Which registry, A or B?"), "{short}");
+        let long = asked(&format!("{} Which registry, Ä or B?", "ö".repeat(400)));
+        assert!(long.contains("(1); it said last: …ö"), "{long}");
+        assert!(long.ends_with("ö Which registry, Ä or B?"), "{long}");
+        assert!(asked(" ").ends_with("(1)"));
+    }
 }
 
 #[test]

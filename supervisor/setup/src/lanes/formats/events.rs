@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::lenient;
+use shim::lenient;
 use shim::rundir::Stdout;
 
 /// Passes each line that parses as an event to `take`, in order.

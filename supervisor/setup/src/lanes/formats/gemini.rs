@@ -10,8 +10,8 @@ use kernel::{OwnLimit, Spent};
 use serde::Deserialize;
 
 use super::events::{Count, each};
-use super::lenient;
 use super::{Finish, MESSAGE_BYTES, Said, final_message, name, service, trouble};
+use shim::lenient;
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]

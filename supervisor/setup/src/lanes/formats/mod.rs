@@ -2,7 +2,7 @@
 //! the lines.
 //!
 //! All of it is the worker's claim. Within the limits of a run it affects the worker's own task and account, and
-//! nothing else; a verdict on the board takes precedence. A line has at most 1 MiB, apart from long strings, which are
+//! nothing else; a verdict on the board takes precedence. A line has at most 1 MiB, apart from long values, which are
 //! cut, and JSON a bounded depth; stored texts are cut. A bad character costs only itself ([`lenient`]). Lines that a
 //! reader does not understand are skipped.
 
@@ -15,7 +15,6 @@ mod events;
 mod fuzz_tests;
 mod gemini;
 mod hermes;
-mod lenient;
 mod opencode_jsonl;
 mod readable;
 mod service;
@@ -31,6 +30,7 @@ use std::time::Duration;
 
 use kernel::{OwnLimit, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
+use shim::lenient;
 use shim::rundir::Stdout;
 
 /// Limit on a final message, in bytes; the rest is cut off.

@@ -1,9 +1,11 @@
 // Calls the API of the daemon. Adds the key of the session and the board, and turns refusals into `Problem`s.
 
-const KEY = "supervisor.key";
+export const KEY = "supervisor.key";
 const TIMEOUT = 30_000;
 let board = "";
 let onUnauthorized = () => {};
+/** Whether a request had no answer, until all is read again. */
+export const lost = { any: false };
 
 /** A refusal of the daemon, or that it does not answer (`code` "unreachable"). */
 export class Problem extends Error {
@@ -29,17 +31,6 @@ export const setBoard = (name) => { board = name; };
 export const whenUnauthorized = (then) => { onUnauthorized = then; };
 /** The session has ended, as a stream says it. */
 export const signedOut = () => onUnauthorized();
-
-/** Ends the session of this browser. */
-export async function signOut() {
-  try {
-    await request("DELETE", "/session");
-  } catch (error) {
-    // Without its last session the dashboard listens no more, and its answer may be lost. The key goes in any case.
-    if (!(error instanceof Problem) || (error.code !== "unreachable" && error.status !== 401)) throw error;
-  }
-  try { localStorage.removeItem(KEY); } catch { /* storage is off: no key is kept */ }
-}
 
 /** Returns the headers that every request carries. */
 export function headers() {
@@ -99,6 +90,7 @@ export async function request(method, path, options = {}) {
     });
   } catch (error) {
     if (signal?.aborted) throw error;
+    lost.any = true;
     throw new Problem(error.name === "TimeoutError"
       ? { code: "timeout", detail: "The daemon did not answer in time", hint: "Try again. A change may have been made: look before you repeat it." }
       : { code: "unreachable", detail: "The daemon does not answer", hint: "Run `supervisor status` on its host. `supervisor dashboard` prints a new link." });
@@ -121,14 +113,3 @@ export async function call(method, path, options) {
 
 /** Calls a verb by its name: `verb("answer", {task_id, answer})`. @param {string} name @param {object} [body] @param {Parameters<typeof request>[2]} [options] */
 export const verb = (name, body = {}, options = {}) => call("POST", `/verbs/${name}`, { ...options, body });
-
-/** Saves the file of a path under a name. @param {string} path @param {string} filename */
-export async function download(path, filename) {
-  const blob = await (await request("GET", path, { timeout: 0 })).blob();
-  const url = URL.createObjectURL(blob);
-  const anchor = document.createElement("a");
-  anchor.href = url;
-  anchor.download = filename;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}

@@ -1,6 +1,6 @@
 // Follows the event log over one stream and hands its events on in batches. After a lost connection it goes on where it was.
 
-import { Problem, call, request, signedOut } from "./api.js";
+import { Problem, call, request, signedOut, lost } from "./api.js";
 
 /**
  * @typedef {{id: number, task_id: string | null, run_id: number | null, tenant: string | null, kind: string, payload: any, created_at: number, actor: string}} LiveEvent
@@ -67,6 +67,7 @@ function take(event) {
 }
 
 function gap() {
+  lost.any = false;
   for (const listener of [...listeners.gap]) listener();
 }
 
@@ -89,7 +90,7 @@ async function stream(signal) {
   tries = 0;
   become("live");
   // No event says what a page failed to read meanwhile.
-  if (isBack) gap();
+  if (isBack || lost.any) gap();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let name = "message";
@@ -99,6 +100,8 @@ async function stream(signal) {
     const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error("silence")), SILENCE); });
     const { done, value } = await Promise.race([reader.read(), silence]).finally(() => clearTimeout(timer));
     if (done) return;
+    // What had no answer is read again, too, where the connection was not lost.
+    if (lost.any) gap();
     const lines = (rest + value).split("\n");
     rest = lines.pop();
     for (const raw of lines) {

@@ -67,8 +67,8 @@ export class Needs {
     const sorted = cards.sort((a, b) => b.priority - a.priority || rank.indexOf(needed(a)) - rank.indexOf(needed(b)) || a.updated_at - b.updated_at);
     const kinds = {};
     for (const card of sorted) kinds[needed(card)] = (kinds[needed(card)] ?? 0) + 1;
-    text(this.count, loaded || sorted.length ? sorted.length.toLocaleString("en-US") : "");
-    text(this.words, sorted.length ? Object.keys(KINDS).filter((kind) => kinds[kind]).map((kind) => `${kinds[kind].toLocaleString("en-US")} ${kinds[kind] === 1 ? KINDS[kind][0].toLowerCase() : KINDS[kind][1]}`).join(" · ") : loaded ? "Nothing waits for a person" : "");
+    text(this.count, loaded ? sorted.length.toLocaleString("en-US") : "");
+    text(this.words, loaded && sorted.length ? Object.keys(KINDS).filter((kind) => kinds[kind]).map((kind) => `${kinds[kind].toLocaleString("en-US")} ${kinds[kind] === 1 ? KINDS[kind][0].toLowerCase() : KINDS[kind][1]}`).join(" · ") : loaded ? "Nothing waits for a person" : "");
     if (loaded || sorted.length) {
       this.element.dataset.empty = String(sorted.length === 0);
       this.list.removeAttribute("data-kept");

@@ -1,5 +1,5 @@
 // The files of a task: list, upload by button, drop or paste with progress, download, remove.
-import { download, headers } from "../api.js";
+import { headers } from "../api.js";
 import { seen } from "../diff/hidden.js";
 import { h, icon, put } from "../dom.js";
 import { bytes } from "../money.js";
@@ -32,7 +32,7 @@ export function files(drawer, target) {
         const button = event.currentTarget;
         button.disabled = true;
         said.clear();
-        await download(`/attachments/${file.id}`, file.filename).catch(failed);
+        await import("./download.js").then(({ download }) => download(`/attachments/${file.id}`, file.filename)).catch(failed);
         button.disabled = false;
       } }, h("span", { class: "unseen" }, "Download "), seen(file.filename)),
       h("span", { class: "file-about" }, `${bytes(file.size)} · ${file.run_id ? `run ${file.run_id}` : file.uploaded_by ?? ""} · `, since(file.created_at)),

@@ -52,8 +52,9 @@ const place = (done) =>
 
 /** @param {() => void} done  Called after a change. */
 export function holdList(done) {
-  const list = h("ul", { class: "reports panel" });
-  const none = h("p", { class: "muted" }, "Nothing is held.");
+  const list = h("ul", { class: "reports panel", hidden: true });
+  // Not before the daemon has said so.
+  const none = h("p", { class: "muted", hidden: true }, "Nothing is held.");
   const button = h("button", { type: "button", class: "button small", onclick: () => place(done) }, "Hold …");
   const element = h("section", { class: "work-section", "aria-labelledby": "holds-title" },
     h("div", { class: "section-head" }, h("h2", { id: "holds-title" }, "Holds and breakers"), button), none, list);

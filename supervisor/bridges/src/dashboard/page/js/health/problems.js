@@ -11,12 +11,13 @@ import { severity as sign } from "../parts/state.js";
 const FIRST = 5;
 
 export function problems() {
-  const list = h("ul", { class: "reports panel" });
+  const list = h("ul", { class: "reports panel", hidden: true });
   let isWhole = false;
   /** @type {HTMLElement[]} */
   let rows = [];
   const more = h("button", { type: "button", class: "button small more-button", hidden: true, onclick: () => show(!isWhole) });
-  const none = h("p", { class: "muted" }, "No problem is known.");
+  // Not before the daemon has said so.
+  const none = h("p", { class: "muted", hidden: true }, "No problem is known.");
   const element = h("section", { class: "work-section", "aria-labelledby": "problems-title" }, h("h2", { id: "problems-title" }, "Problems"), none, list, more);
   let shape = "";
   const row = (/** @type {string} */ severity, /** @type {any} */ title, /** @type {any[]} */ ...rest) => h("li", { class: "row" }, sign(severity), h("div", { class: "row-text" }, h("span", { class: "row-title" }, title), rest));

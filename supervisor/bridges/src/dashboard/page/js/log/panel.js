@@ -22,6 +22,8 @@ export function logPanel(task, run, on = {}) {
   let isFollowed = true;
   let isLoadingAll = false;
   let isStopped = false;
+  /** Whether the daemon has said what the log holds. */
+  let isKnown = false;
 
   const said = h("span", { class: "log-state number" });
   const note = h("div", { class: "log-note", role: "status", hidden: true });
@@ -53,6 +55,7 @@ export function logPanel(task, run, on = {}) {
       raw.hidden = !isReadable;
     },
     anew() {
+      isKnown = true;
       view.forget();
       if (source.isAtTail) view.toEnd();
       else view.moveTo(0);
@@ -84,12 +87,12 @@ export function logPanel(task, run, on = {}) {
   function describe() {
     const { start, end, size } = store;
     const whole = start === 0 && end >= size;
-    text(said, whole ? `${counted(store.count, "line")} · ${bytes(size)}` : `${bytes(end - start)} of ${bytes(size)} loaded`);
+    if (isKnown) text(said, whole ? `${counted(store.count, "line")} · ${bytes(size)}` : `${bytes(end - start)} of ${bytes(size)} loaded`);
     put(follow, source.isEnded ? "Ended" : isFollowed ? "Pause" : "Follow");
     /** @type {HTMLButtonElement} */ (follow).disabled = source.isEnded;
     follow.setAttribute("aria-pressed", String(isFollowed));
     element.classList.toggle("is-followed", isFollowed && !source.isEnded);
-    empty.hidden = store.count > 0;
+    empty.hidden = store.count > 0 || !isKnown;
     text(empty, source.isEnded ? "The run has no output." : "Nothing has been written yet.");
     showFound();
   }

@@ -18,7 +18,7 @@ const REPLACED: &str = "\\ufffd";
 const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
 /// Reads one value; none if it is no JSON even so.
-pub(super) fn read<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
     if let Ok(value) = serde_json::from_slice(text) {
         return Some(value);
     }

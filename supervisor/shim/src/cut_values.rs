@@ -1,0 +1,152 @@
+//! A long line of an agent's JSON, made short: values that no reader needs as a whole lose their ends, and those beside them stay.
+
+/// Limit on a line. No event of an agent that says how it ended is as long without its long values.
+pub(crate) const LINE_BYTES: usize = 1024 * 1024;
+
+/// Length of a string in a longer line, beyond which it is cut. A final message and the text of an error are kept to a smaller part.
+const STRING_BYTES: usize = 64 * 1024;
+
+/// Length of a string in such a line once half of the limit of the line is used.
+const SHORT_STRING_BYTES: usize = 1024;
+
+/// Length of an array or object in a longer line, by its depth, beyond which its other elements are left out: what a value holds is less deep
+/// than the values beside it. Those that are deeper have the last one. The outermost has no limit.
+const CONTAINER_BYTES: [usize; 4] = [usize::MAX, 512 * 1024, 64 * 1024, 8 * 1024];
+
+/// Depth of arrays and objects whose elements are all left out. Readers of JSON refuse twice as many.
+const DEPTH: usize = 64;
+
+/// Copies a line of JSON, and leaves out the end of each long string, array and object. The copy has a bounded length.
+#[derive(Debug, Default)]
+pub(crate) struct CutValues {
+    line: Vec<u8>,
+    /// Bytes of the current string so far; none outside of strings.
+    string: Option<usize>,
+    /// Bytes that are still to come of an escape in a string. The digits of a code unit do not count.
+    escape: u8,
+    /// Places in the line at which the open arrays and objects begin.
+    open: Vec<usize>,
+    /// Number of open arrays and objects in the elements that are left out; none where nothing is left out.
+    left_out: Option<usize>,
+    is_too_long: bool,
+}
+
+impl CutValues {
+    /// Takes the next bytes of the line.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.take(*byte);
+        }
+    }
+
+    fn take(&mut self, byte: u8) {
+        match self.string {
+            Some(length) => self.take_in_string(byte, length),
+            None => self.take_outside(byte),
+        }
+    }
+
+    fn take_outside(&mut self, byte: u8) {
+        self.string = (byte == b'"').then_some(0);
+        let is_full = self.is_full();
+        match (byte, &mut self.left_out) {
+            (b'[' | b'{', Some(inside)) => *inside += 1,
+            (b']' | b'}', Some(0)) => self.left_out = None,
+            (b']' | b'}', Some(inside)) => *inside -= 1,
+            (b',', None) if is_full => self.left_out = Some(0),
+            _ => {}
+        }
+        self.keep(byte);
+        match byte {
+            b'[' | b'{' if self.left_out.is_none() => {
+                self.open.push(self.line.len());
+                self.left_out = (self.open.len() > DEPTH).then_some(0);
+            }
+            b']' | b'}' if self.left_out.is_none() => {
+                self.open.pop();
+            }
+            _ => {}
+        }
+    }
+
+    /// True if the innermost array or object has as many bytes as it may have.
+    fn is_full(&self) -> bool {
+        let most = self.open.len().checked_sub(1).map(|depth| CONTAINER_BYTES[depth.min(3)]);
+        self.open.last().is_some_and(|begin| most.is_some_and(|most| self.line.len() - begin > most))
+    }
+
+    fn take_in_string(&mut self, byte: u8, length: usize) {
+        if self.escape == 0 && byte == b'"' {
+            self.string = None;
+            return self.keep(byte);
+        }
+        let begins = self.escape == 0;
+        self.escape = match (self.escape, byte) {
+            (0, b'\\') => 1,
+            (0, _) => 0,
+            (more, _) => more - 1,
+        };
+        let is_half = self.line.len() > LINE_BYTES / 2;
+        let most = if is_half { SHORT_STRING_BYTES } else { STRING_BYTES };
+        // A string is cut between two characters of UTF-8. A reader replaces a code unit that is cut among its digits.
+        let is_between = begins && byte & 0xc0 != 0x80;
+        if length == usize::MAX || (length >= most && is_between) {
+            self.string = Some(usize::MAX);
+            return;
+        }
+        self.string = Some(length + 1);
+        self.keep(byte);
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.left_out.is_some() {
+            return;
+        }
+        if self.line.len() < LINE_BYTES {
+            self.line.push(byte);
+        } else {
+            self.is_too_long = true;
+        }
+    }
+
+    /// Returns the copy; none if it is still too long.
+    pub(crate) fn line(self) -> Option<Vec<u8>> {
+        (!self.is_too_long).then_some(self.line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_of_json_comes_with_its_arrays_and_objects_cut() {
+        let cut = |line: &str| {
+            let mut cut = CutValues::default();
+            cut.push(line.as_bytes());
+            cut.line().map(|line| String::from_utf8(line).unwrap())
+        };
+        let short = "{\"name\":\"Bash, [x\",\"n\":[1,2]},".repeat(100_000);
+        let keys: String = (0..200_000).map(|n| format!("\"k{n}\":{n},")).collect();
+        let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        let long = format!("\"{}\",", "x".repeat(100_000)).repeat(100);
+        for big in [
+            format!("[{short}1]"),
+            format!("{{{keys}\"z\":1}}"),
+            format!("{{\"content\":[{short}1],\"more\":{{{keys}\"z\":1}},\"inner\":7}}"),
+            deep,
+            format!("[{long}1]"),
+        ] {
+            let line = cut(&format!("{{\"big\":{big},\"usage\":{{\"n\":[1,2]}},\"cost\":0.5}}")).unwrap();
+            let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+            assert_eq!((&read["cost"], &read["usage"]["n"]), (&0.5.into(), &serde_json::json!([1, 2])));
+            if big.contains("inner") {
+                assert_eq!(read["big"]["inner"], 7);
+            }
+        }
+        // Brackets that open nothing, or are never closed.
+        for line in ["]]]}}}", "[[[{{{", "[1,2", "{\"a"] {
+            assert_eq!(cut(line).as_deref(), Some(line));
+        }
+    }
+}

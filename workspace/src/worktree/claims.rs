@@ -1,0 +1,61 @@
+//! Branches that a worktree has checked out by its metadata. git refuses to check such a branch out anywhere else, so a run holds its own alone.
+
+use git2::Oid;
+
+use super::WorktreeError;
+use crate::git::Source;
+use crate::links::{self, Links};
+
+/// Files with the branch of a rebase.
+const REBASED: [&str; 2] = ["rebase-merge/head-name", "rebase-apply/head-name"];
+/// File with the branches that a rebase moves at its end.
+const MOVED: &str = "rebase-merge/update-refs";
+/// File with the branch on which a search for a commit began.
+const SEARCHED: &str = "BISECT_START";
+/// Reference in the place of an unreadable one.
+const UNREADABLE: &str = "refs/";
+/// Text of git in the place of a branch.
+const NO_BRANCH: &str = "detached HEAD\n";
+
+/// Gives up each branch but `branch` that the metadata of a run claims, and that the metadata before the run did not: `HEAD` is detached at its commit.
+pub(super) fn give_up(
+    source: &Source,
+    written: &Links,
+    before: &Links,
+    branch: &str,
+) -> Result<(), WorktreeError> {
+    let failed = |source| WorktreeError::Link { path: written.tree.clone(), source };
+    let full = format!("refs/heads/{branch}");
+    let text = |of: &Links, name: &str| {
+        let path = of.metadata.join(name);
+        path.symlink_metadata().ok()?;
+        // git takes bytes that are no text, and a name with any number of line feeds after it.
+        Some(links::read_whole(&path).map_or_else(|| UNREADABLE.to_owned(), |text| text.trim().to_owned()))
+    };
+    let read = |name: &str| text(written, name).filter(|now| text(before, name).as_ref() != Some(now));
+    if let Some(head) = read("HEAD")
+        && Oid::from_str(&head).is_err()
+        && head != format!("ref: {full}")
+    {
+        let name = head.strip_prefix("ref:").unwrap_or_default().trim();
+        let found = source.git().find_reference(name).and_then(|found| found.peel_to_commit());
+        let released = match found {
+            Ok(commit) => written.detach_head(commit.id()),
+            Err(_) => written.attach_head(branch),
+        };
+        released.map_err(failed)?;
+    }
+    for name in REBASED {
+        if read(name).is_some_and(|text| text.starts_with("refs/") && text != full) {
+            written.restore(name, Some(NO_BRANCH.as_bytes())).map_err(failed)?;
+        }
+    }
+    if read(SEARCHED).is_some_and(|text| text != branch && Oid::from_str(&text).is_err()) {
+        written.restore(SEARCHED, Some(format!("{branch}\n").as_bytes())).map_err(failed)?;
+    }
+    let is_foreign = |line: &str| line.starts_with("refs/") && line != full;
+    if read(MOVED).is_some_and(|text| text.lines().any(is_foreign)) {
+        written.restore(MOVED, None).map_err(failed)?;
+    }
+    Ok(())
+}

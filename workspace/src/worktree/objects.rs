@@ -1,0 +1,280 @@
+//! Objects that a run made, examined one by one before they reach the repository.
+//!
+//! git of the repository stops at a broken object, whether a reference names it or not: `gc` and `repack` at a tree that has a file in the place of a
+//! directory, `fsck` at a commit without an author. The name of an object is the digest of its content, and says nothing about that.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use git2::{ObjectType, Odb, Oid};
+
+use super::WorktreeError;
+use crate::git::Source;
+
+/// Reason of an object that git cannot read.
+const UNREADABLE: &str = "cannot be read";
+/// Reason of an object that is not there.
+const MISSING: &str = "is missing";
+/// Reason of an object without the form of its kind.
+const MALFORMED: &str = "has not the form that git gives to such an object";
+/// Reason of an object with a tree in the place of a file, or the like.
+const MISNAMED: &str = "names an object of another kind";
+/// Reason of a tree that leads out of a working tree.
+const HOSTILE: &str = "has an entry that git refuses to check out";
+/// Bytes of the name of an object.
+const NAME: usize = 20;
+
+/// An object that keeps a reference from being taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) object: Oid,
+    /// The reason, to be read after the object.
+    pub(crate) why: &'static str,
+}
+
+/// The objects of a run, of which all but the broken ones are in the repository.
+pub(crate) struct Objects<'a> {
+    own: Odb<'static>,
+    shared: Odb<'a>,
+    names: HashSet<Oid>,
+    broken: HashMap<Oid, &'static str>,
+    kinds: HashMap<Oid, Option<ObjectType>>,
+    /// The faults of the objects that were looked through; none of a whole one.
+    looked: HashMap<Oid, Option<Fault>>,
+}
+
+impl<'a> Objects<'a> {
+    /// Copies the objects of a directory into the repository, except for the broken ones.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Store`] where the repository cannot be written.
+    pub(super) fn take(dir: &Path, source: &'a Source) -> Result<Self, WorktreeError> {
+        let failed = |source| WorktreeError::Publish { path: dir.to_owned(), source };
+        let not_stored = |error| WorktreeError::Store { path: source.common.join("objects"), source: error };
+        let own = Odb::new().map_err(failed)?;
+        own.add_disk_alternate(&dir.to_string_lossy()).map_err(failed)?;
+        let mut names = HashSet::new();
+        own.foreach(|name| {
+            names.insert(*name);
+            true
+        })
+        .map_err(failed)?;
+        let shared = source.git().odb().map_err(not_stored)?;
+        let mut all = Self {
+            own,
+            shared,
+            names,
+            broken: HashMap::new(),
+            kinds: HashMap::new(),
+            looked: HashMap::new(),
+        };
+        for name in all.names.clone() {
+            if let Err(why) = all.examine(name) {
+                all.broken.insert(name, why);
+                continue;
+            }
+            let object = all.own.read(name).map_err(failed)?;
+            all.shared.write(object.kind(), object.data()).map_err(not_stored)?;
+        }
+        Ok(all)
+    }
+
+    /// Returns the reason why an object and all that it names are not whole in the repository; none where they are. Objects that the repository had
+    /// before are taken to be whole.
+    pub(crate) fn fault(&mut self, tip: Oid) -> Option<Fault> {
+        // The way from the tip to the object that is looked at, each with the names that are left.
+        let mut way = vec![(tip, vec![tip])];
+        while let Some((at, left)) = way.last_mut() {
+            let Some(next) = left.pop() else {
+                let at = *at;
+                way.pop();
+                self.looked.insert(at, None);
+                continue;
+            };
+            let found = match self.looked.get(&next) {
+                Some(known) => *known,
+                None if self.names.contains(&next) => match self.named_by(next) {
+                    Ok(named) => {
+                        way.push((next, named));
+                        None
+                    }
+                    Err(why) => Some(Fault { object: next, why }),
+                },
+                None => {
+                    let is_there = self.shared.exists(next);
+                    let fault = (!is_there).then_some(Fault { object: next, why: MISSING });
+                    self.looked.insert(next, fault);
+                    fault
+                }
+            };
+            if let Some(fault) = found {
+                // Each object on the way names the next.
+                self.looked.extend(way.into_iter().map(|(id, _)| (id, Some(fault))));
+                return Some(fault);
+            }
+        }
+        None
+    }
+
+    fn named_by(&self, id: Oid) -> Result<Vec<Oid>, &'static str> {
+        if let Some(why) = self.broken.get(&id) {
+            return Err(why);
+        }
+        let object = self.own.read(id).map_err(|_| UNREADABLE)?;
+        let parts = parts(object.kind(), object.data())?;
+        Ok(parts.into_iter().map(|part| part.id).collect())
+    }
+
+    /// Refuses an object that git stops at, wherever it finds it.
+    fn examine(&mut self, id: Oid) -> Result<(), &'static str> {
+        let parts = {
+            let object = self.own.read(id).map_err(|_| UNREADABLE)?;
+            parts(object.kind(), object.data())?
+        };
+        let is_right = parts.iter().all(|part| self.kind(part.id).is_none_or(|kind| kind == part.kind));
+        if is_right { Ok(()) } else { Err(MISNAMED) }
+    }
+
+    fn kind(&mut self, id: Oid) -> Option<ObjectType> {
+        let (own, shared) = (&self.own, &self.shared);
+        let header = || own.read_header(id).or_else(|_| shared.read_header(id));
+        *self.kinds.entry(id).or_insert_with(|| header().ok().map(|(_, kind)| kind))
+    }
+}
+
+/// An object that another one names.
+#[derive(Debug, PartialEq, Eq)]
+struct Part {
+    id: Oid,
+    kind: ObjectType,
+}
+
+/// Returns the names in an object, or the reason why it is none. A submodule's commit is in another repository.
+fn parts(kind: ObjectType, data: &[u8]) -> Result<Vec<Part>, &'static str> {
+    match kind {
+        ObjectType::Commit => of_commit(data).ok_or(MALFORMED),
+        ObjectType::Tag => of_tag(data).ok_or(MALFORMED),
+        ObjectType::Tree => of_tree(data),
+        ObjectType::Blob | ObjectType::Any => Ok(Vec::new()),
+    }
+}
+
+fn of_commit(data: &[u8]) -> Option<Vec<Part>> {
+    let (tree, mut rest) = header(data, b"tree ")?;
+    let mut parts = vec![Part { id: tree, kind: ObjectType::Tree }];
+    while let Some((id, after)) = header(rest, b"parent ") {
+        parts.push(Part { id, kind: ObjectType::Commit });
+        rest = after;
+    }
+    let after = rest.strip_prefix(b"author ")?;
+    let end = after.iter().position(|byte| *byte == b'\n')?;
+    after[end..].starts_with(b"\ncommitter ").then_some(parts)
+}
+
+fn of_tag(data: &[u8]) -> Option<Vec<Part>> {
+    let (id, rest) = header(data, b"object ")?;
+    let rest = rest.strip_prefix(b"type ")?;
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let kind = ObjectType::from_str(std::str::from_utf8(&rest[..end]).ok()?)?;
+    rest[end..].starts_with(b"\ntag ").then(|| vec![Part { id, kind }])
+}
+
+/// Returns the name in a line of an object that begins so, and the rest.
+fn header<'a>(data: &'a [u8], word: &[u8]) -> Option<(Oid, &'a [u8])> {
+    let (id, rest) = data.strip_prefix(word)?.split_at_checked(2 * NAME)?;
+    let id = Oid::from_str(std::str::from_utf8(id).ok()?).ok()?;
+    Some((id, rest.strip_prefix(b"\n")?))
+}
+
+fn of_tree(mut data: &[u8]) -> Result<Vec<Part>, &'static str> {
+    let mut parts = Vec::new();
+    let mut names = HashSet::new();
+    let mut before: Option<Vec<u8>> = None;
+    while !data.is_empty() {
+        let Entry { mode, name, id, rest } = Entry::read(data).ok_or(MALFORMED)?;
+        if is_hostile(name) {
+            return Err(HOSTILE);
+        }
+        let kind = match mode & 0o170_000 {
+            0o040_000 => Some(ObjectType::Tree),
+            0o100_000 | 0o120_000 => Some(ObjectType::Blob),
+            _ => None,
+        };
+        // Two programs would see different files behind a name that comes twice.
+        let mut sorted = name.to_vec();
+        sorted.extend((kind == Some(ObjectType::Tree)).then_some(b'/'));
+        if !names.insert(name) || before.is_some_and(|before| before >= sorted) {
+            return Err(MALFORMED);
+        }
+        before = Some(sorted);
+        parts.extend(kind.map(|kind| Part { id, kind }));
+        data = rest;
+    }
+    Ok(parts)
+}
+
+/// The first entry of the rest of a tree.
+struct Entry<'a> {
+    mode: u32,
+    name: &'a [u8],
+    id: Oid,
+    rest: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    fn read(data: &'a [u8]) -> Option<Self> {
+        let space = data.iter().position(|byte| *byte == b' ')?;
+        let mode = u32::from_str_radix(std::str::from_utf8(&data[..space]).ok()?, 8).ok()?;
+        let data = &data[space + 1..];
+        let end = data.iter().position(|byte| *byte == 0)?;
+        let (id, rest) = data[end + 1..].split_at_checked(NAME)?;
+        Some(Self { mode, name: &data[..end], id: Oid::from_bytes(id).ok()?, rest })
+    }
+}
+
+/// Returns true if git refuses to check out an entry of this name (`git fsck`: `hasDot`, `hasDotdot`, `hasDotgit`, `fullPathname`).
+fn is_hostile(name: &[u8]) -> bool {
+    name.is_empty()
+        || matches!(name, b"." | b"..")
+        || name.contains(&b'/')
+        || name.eq_ignore_ascii_case(b".git")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_told_from_one_that_git_stops_at() {
+        let id = "12".repeat(NAME);
+        let oid = Oid::from_str(&id).unwrap();
+        let entry = |mode: &str, name: &str| [format!("{mode} {name}\0").as_bytes(), oid.as_bytes()].concat();
+        let commit = format!("tree {id}\nparent {id}\nauthor a\ncommitter a\n\n");
+        let tag = format!("object {id}\ntype commit\ntag v1\n");
+        let tree = [entry("100644", "a.c"), entry("40000", "a"), entry("100755", "a0")].concat();
+        let kinds = |kind, data: &[u8]| {
+            parts(kind, data).map(|parts| parts.into_iter().map(|part| part.kind).collect::<Vec<_>>())
+        };
+        use ObjectType::{Blob, Commit, Tag, Tree};
+        assert_eq!(kinds(Commit, commit.as_bytes()), Ok(vec![Tree, Commit]));
+        assert_eq!(kinds(Tag, tag.as_bytes()), Ok(vec![Commit]));
+        assert_eq!(kinds(Tree, &tree), Ok(vec![Blob, Tree, Blob]));
+        assert_eq!(kinds(Tree, &entry("160000", "module")), Ok(vec![]));
+        let twice = [entry("100644", "a"), entry("40000", "a")].concat();
+        let backwards = [entry("100644", "b"), entry("100644", "a")].concat();
+        for (kind, data) in [
+            (Commit, format!("tree {id}\n\nno author").into_bytes()),
+            (Commit, format!("parent {id}\n").into_bytes()),
+            (Commit, format!("tree {}\nauthor a\ncommitter a\n", &id[1..]).into_bytes()),
+            (Tag, format!("object {id}\ntype thing\ntag v1\n").into_bytes()),
+            (Tree, twice),
+            (Tree, backwards),
+            (Tree, b"100644 a\0short".to_vec()),
+        ] {
+            assert_eq!(kinds(kind, &data), Err(MALFORMED), "{}", data.escape_ascii());
+        }
+        for name in ["..", ".", "", "a/b", ".GIT"] {
+            assert_eq!(kinds(Tree, &entry("40000", name)), Err(HOSTILE), "{name}");
+        }
+    }
+}
