@@ -291,7 +291,7 @@ impl Call {
     }
 
     /// Refuses tasks that the daemon will make for the caller, by the rule for the policies of its own writes.
-    pub(crate) fn require_policies(&self, tasks: &[TemplateTask]) -> Result<(), Failure> {
+    pub fn require_policies(&self, tasks: &[TemplateTask]) -> Result<(), Failure> {
         let Some(choice) = self.bounds().choice else { return Ok(()) };
         for TemplateTask { task, .. } in tasks {
             let policy = task.policy.as_deref();

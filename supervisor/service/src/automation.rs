@@ -7,9 +7,9 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::Notify;
 
 use super::{BoardHandle, Service};
-use crate::automation::plugins::{Listening, Plugins};
-use crate::automation::proposals::unconfined;
-use crate::automation::schedules::{OfBoard, Schedules};
+use setup::automation::plugins::{Listening, Plugins};
+use setup::automation::proposals::unconfined;
+use setup::automation::schedules::{OfBoard, Schedules};
 use setup::config::Config;
 use setup::config::notify::NotifyConfig;
 use setup::roster::Roster;

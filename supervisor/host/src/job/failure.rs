@@ -56,7 +56,7 @@ impl Cause {
     }
 
     /// True if the job may succeed later, because something is lacking at present.
-    pub(crate) fn is_lack(self) -> bool {
+    pub fn is_lack(self) -> bool {
         matches!(self, Self::Shortage | Self::NoProcess)
     }
 

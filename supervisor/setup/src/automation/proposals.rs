@@ -55,7 +55,7 @@ impl Maker {
 
 /// Returns the profiles that no confined run may give a task that names no policy: their own policy does not confine,
 /// and is not the default.
-pub(crate) fn unconfined<'a>(
+pub fn unconfined<'a>(
     names: impl Iterator<Item = &'a Profile>,
     roster: &Roster,
     config: &Config,

@@ -291,7 +291,7 @@ impl Roster {
 
     /// True if the file of an assignee's profile or lane has a defect and no good version is known. Its policy is then not
     /// known either.
-    pub(crate) fn is_defective(&self, assignee: &Profile, config: &Config) -> bool {
+    pub fn is_defective(&self, assignee: &Profile, config: &Config) -> bool {
         let lane = self.lane_name(assignee, config);
         matches!(self.profile(assignee.as_str()), Found::Disabled(_))
             || matches!(self.lanes.find(&lane), Found::Disabled(_))

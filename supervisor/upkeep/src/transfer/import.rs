@@ -49,12 +49,12 @@ pub struct Importer {
     /// Policies that the caller accepts for the imported tasks.
     pub accepted: BTreeSet<String>,
     /// Directories of this host in which the imported tasks may work.
-    pub(crate) places: Places,
+    pub places: Places,
 }
 
 /// Directories of this host in which imported tasks may work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Places {
+pub enum Places {
     /// None: the caller has not said that the file may name them.
     None,
     /// Each place in the file.
