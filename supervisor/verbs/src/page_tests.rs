@@ -60,7 +60,7 @@ fn stands_between(fences: (&str, &str), expected: &str) {
     }
     assert_eq!(
         written, expected,
-        "docs/api.md: write it anew with `WRITE_DOCS=1 cargo nextest run -p supervisor --test-threads 1 page_tests`"
+        "docs/api.md: write it anew with `WRITE_DOCS=1 cargo nextest run -p verbs --test-threads 1 page_tests`"
     );
 }
 

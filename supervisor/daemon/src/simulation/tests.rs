@@ -109,7 +109,7 @@ fn shown(bed: &Bed, seed: u64, (world, fault): (&World, &Fault)) -> String {
     format!(
         "{:?} does not hold at step {steps} of seed {seed}: {}\n\nThe last steps:\n{}\nThe same with \
          nothing but {needed:?} going wrong breaks it as well.\nTo see it again:\n  \
-         SIMULATION_SEED={seed} SIMULATION_STEPS={steps} cargo nextest run -p supervisor --bin supervisor simulated_days",
+         SIMULATION_SEED={seed} SIMULATION_STEPS={steps} cargo nextest run -p daemon simulated_days",
         fault.broken, fault.seen, world.trail
     )
 }
