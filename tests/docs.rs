@@ -145,7 +145,7 @@ fn the_page_about_tools_works_as_it_is_written() {
 fn every_page_with_commands_is_run_by_a_test_and_every_link_leads_somewhere() {
     let tests = std::fs::read_to_string(repository().join("tests/docs.rs")).unwrap();
     let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
-    for dir in ["docs", "docs/lanes", "docs/decisions"] {
+    for dir in ["docs", "docs/lanes", "docs/decisions", "docs/architecture"] {
         let entries = std::fs::read_dir(repository().join(dir)).unwrap();
         let markdown = entries.map(|entry| Path::new(dir).join(entry.unwrap().file_name()));
         pages.extend(markdown.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
