@@ -14,5 +14,5 @@ pub(crate) use self::crontab::{ENDINGS, imported, installed};
 pub(crate) use self::files::{authored_of, file_of, path_of, remove, saved_text, text_of, with_pause, write};
 pub(crate) use self::registry::{OfBoard, Schedules};
 pub(crate) use self::task_text::TaskText;
-pub(crate) use self::text::{Planned, ScheduleText};
+pub(crate) use self::text::{Planned, READS_FILE, ScheduleText, reads_file};
 pub(crate) use self::times_text::TimesText;

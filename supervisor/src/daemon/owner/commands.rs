@@ -10,6 +10,7 @@ use std::time::Duration;
 use kernel::{BoardName, DueCommand, View};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::automation::schedules::{READS_FILE, reads_file};
 use crate::daemon::run::context::Context;
 use crate::daemon::run::place::unknown_creator;
 use crate::failure::Failure;
@@ -57,6 +58,10 @@ async fn note(
 /// Runs one command until it ends. The error is the reason of its failure.
 async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
+    // A board may keep the command of an earlier release, whose file is refused now.
+    if reads_file(&command.words) {
+        return Err(READS_FILE.to_owned());
+    }
     let creator = creator(command)?;
     let (verb, words) = command.words.split_first().ok_or("the schedule has no command")?;
     let mut process = tokio::process::Command::new("/proc/self/exe");
