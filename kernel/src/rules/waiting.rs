@@ -123,7 +123,7 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
     }
 }
 
-/// `reason` is that of the last run, if it was blocked: a question that came once too often is read here alone.
+/// `reason` comes from the last run, if it was blocked. A question of a third block in a row is read here alone.
 fn in_triage(task: &Task, reason: Option<&String>) -> Waiting {
     let waits =
         format!("waits until a person has specified it: `supervisor promote {}` then releases it", task.id);

@@ -226,6 +226,14 @@ fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
     Ok(Timestamp::from_secs(at.timestamp().as_second()))
 }
 
+/// Reason for the refusal of a command that reads a file.
+pub const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
+
+/// True if a command reads a file. The daemon would read it with its own rights, for a schedule of any user or browser.
+pub fn reads_file(words: &[String]) -> bool {
+    words.iter().any(|word| word.starts_with("--body-file"))
+}
+
 /// Parses a command. Leading program names are dropped, and only `dispatch-fleet` is allowed. The tick is passed to
 /// the command, so that repeated tries dispatch a tick once.
 fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
@@ -242,11 +250,8 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     if let Some(word) = words.iter().find(|word| decided.iter().any(|option| word.starts_with(option))) {
         return Err(refuse(format!("{word} is decided by the schedule; leave it out")));
     }
-    // The daemon would read the file with its own rights, for a schedule of any user or browser.
-    if words.iter().any(|word| word.starts_with("--body-file")) {
-        return Err(refuse(
-            "a tick reads no file: write the text as --body instead of --body-file".to_owned(),
-        ));
+    if reads_file(&words) {
+        return Err(refuse(READS_FILE.to_owned()));
     }
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
