@@ -65,7 +65,7 @@ impl Route {
 
 /// The texts of a directory of the source code and of those in it.
 fn sources(dir: &str) -> impl Iterator<Item = String> {
-    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(dir).join("src")];
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(dir)];
     let mut texts = Vec::new();
     while let Some(dir) = dirs.pop() {
         for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
@@ -81,12 +81,12 @@ fn sources(dir: &str) -> impl Iterator<Item = String> {
 
 /// Every verb's name, from the sources.
 fn verbs() -> BTreeSet<String> {
-    named_in(sources("verbs"))
+    named_in(sources("verbs/src"))
 }
 
 /// The names of the verbs that are about the root, and not about a board.
 fn verbs_without_a_board() -> BTreeSet<String> {
-    named_in(sources("verbs").filter(|text| text.contains("const ON: OnBoard = OnBoard::None;")))
+    named_in(sources("verbs/src").filter(|text| text.contains("const ON: OnBoard = OnBoard::None;")))
 }
 
 fn named_in(texts: impl Iterator<Item = String>) -> BTreeSet<String> {
@@ -190,7 +190,7 @@ fn problem(what: &str, answer: &Answer, status: u16) -> Value {
 
 #[test]
 fn the_table_of_routes_is_complete() {
-    let mounted: usize = sources("resources").map(|text| text.matches(".route(").count()).sum();
+    let mounted: usize = sources("src/resources").map(|text| text.matches(".route(").count()).sum();
     assert_eq!(mounted, RESOURCES.len(), "a path is mounted that the table lacks");
 }
 
