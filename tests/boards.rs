@@ -214,7 +214,7 @@ fn a_default_workdir_that_no_task_can_use_is_kept_with_a_warning() {
 #[test]
 fn a_board_with_a_row_that_cannot_be_read_stops_no_other_board() {
     let fleet = Fleet::offline();
-    fleet.create("a", "true", &["--board", "bad"]);
+    fleet.cli(["--board", "bad", "init"]).ok();
     let file = fleet.root().join("boards/bad/board.db");
     let row = "INSERT INTO holds (kind, scope, name, within, reason, placed_by, created_at) \
                VALUES ('manual', 'profile', 'x', 'no tenant', 'r', 'p', 1)";
