@@ -210,3 +210,24 @@ fn a_default_workdir_that_no_task_can_use_is_kept_with_a_warning() {
         assert!(made.contains("/nonexistent"), "{made}");
     }
 }
+
+#[test]
+fn a_board_with_a_row_that_cannot_be_read_stops_no_other_board() {
+    let fleet = Fleet::offline();
+    fleet.cli(["--board", "bad", "init"]).ok();
+    let file = fleet.root().join("boards/bad/board.db");
+    let row = "INSERT INTO holds (kind, scope, name, within, reason, placed_by, created_at) \
+               VALUES ('manual', 'profile', 'x', 'no tenant', 'r', 'p', 1)";
+    rusqlite::Connection::open(&file).unwrap().execute_batch(row).unwrap();
+    fleet.give(&file);
+    fleet.start();
+
+    let refused = fleet.eventually("the board is not served", || {
+        let refused = fleet.cli(["--board", "bad", "list"]);
+        refused.stderr.contains("is not served").then_some(refused)
+    });
+
+    assert!(refused.stderr.contains("is not a valid tenant"), "{}", refused.stderr);
+    let good = fleet.create("b", "true", &[]);
+    fleet.wait_for(&good, "done");
+}

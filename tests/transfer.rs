@@ -107,6 +107,19 @@ fn tasks_under_a_wider_policy_are_imported_only_where_that_is_accepted() {
 }
 
 #[test]
+fn an_import_with_a_row_that_no_reader_expects_is_refused() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("a", "true", &[]);
+    fleet.cli(["hold", &task, "--reason", "r"]).ok();
+    let text = fleet.cli(["export"]).ok().stdout;
+    let spoiled = text.replacen("\"within\":\"*\"", "\"within\":\"no tenant\"", 1);
+    assert_ne!(spoiled, text);
+    fs::write(fleet.home().join("spoiled.jsonl"), spoiled).unwrap();
+    fleet.cli(["--board", "copy", "import", "spoiled.jsonl"]).refused(2, "invalid value");
+    assert_eq!(fleet.json(["--board", "copy", "list"]), json!([]));
+}
+
+#[test]
 fn tasks_that_work_in_directories_are_imported_only_where_that_is_accepted() {
     let fleet = Fleet::offline();
     let place = fleet.home().join("place");

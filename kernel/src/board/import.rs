@@ -72,6 +72,11 @@ impl Board<'_> {
         self.tx.read_all_tasks().map_err(readable)?;
         self.tx.read_all_comments().map_err(readable)?;
         self.tx.read_all_runs().map_err(readable)?;
+        self.tx.read_all_holds().map_err(readable)?;
+        self.tx.read_all_schedules().map_err(readable)?;
+        self.tx.read_all_proposals().map_err(readable)?;
+        self.tx.read_all_letters().map_err(readable)?;
+        self.tx.read_all_messages().map_err(readable)?;
         self.replay().map(drop).map_err(readable)
     }
 }

@@ -105,6 +105,11 @@ impl From<ErrorKind> for StorageKind {
 }
 
 impl Error {
+    /// True if the board has a page or a value that cannot be read. Nothing else of the host is affected.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::Storage { kind: StorageKind::Corrupt, .. })
+    }
+
     /// Returns the stable class of the error.
     pub fn code(&self) -> ErrorCode {
         match self {

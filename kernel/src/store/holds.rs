@@ -28,6 +28,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hold> {
     })
 }
 
+const COLUMNS: &str = "id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, \
+                       until, created_at";
+
 /// Column value that means every tenant and is no valid name of a tenant.
 const BOARD: &str = "*";
 
@@ -52,9 +55,14 @@ pub(crate) struct By<'a> {
 impl Tx<'_> {
     /// Returns the holds that have not ended, oldest first.
     pub(crate) fn live_holds(&self) -> Result<Vec<Hold>, Error> {
-        self.conn.list("list holds", "SELECT id, kind, scope, name, reason, placed_by, within, run_id, met_by_task, met_by_tenant, probe_run, until, \
-           created_at \
-         FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id", [], read)
+        let sql =
+            format!("SELECT {COLUMNS} FROM holds INDEXED BY holds_live WHERE ended_at IS NULL ORDER BY id");
+        self.conn.list("list holds", &sql, [], read)
+    }
+
+    /// Reads every hold, to find a value that no reader expects.
+    pub(crate) fn read_all_holds(&self) -> Result<(), Error> {
+        self.conn.scan("read all holds", &format!("SELECT {COLUMNS} FROM holds"), [], read, |_| Ok(()))
     }
 
     /// Places a hold, or renews the hold of the same kind on the same target.

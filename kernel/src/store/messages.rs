@@ -28,6 +28,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 impl Tx<'_> {
+    /// Reads every message to an agent, to find a value that no reader expects.
+    pub(crate) fn read_all_messages(&self) -> Result<(), Error> {
+        self.conn.scan("read all messages to agents", MESSAGE, [], read, |_| Ok(()))
+    }
+
     /// Marks a run as taking messages.
     pub(crate) fn open_inbox(&self, run: RunId) -> Result<(), Error> {
         self.conn.run(

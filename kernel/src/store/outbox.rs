@@ -68,6 +68,11 @@ const MEANT: &str = "(?1 IS NULL OR id = ?1) AND (?2 IS NULL OR channel = ?2) AN
     AND (?4 IS NULL OR tenant = ?4)";
 
 impl Tx<'_> {
+    /// Reads every message, to find a value that no reader expects.
+    pub(crate) fn read_all_letters(&self) -> Result<(), Error> {
+        self.conn.scan("read all messages", LETTER, [], read, |_| Ok(()))
+    }
+
     /// True if there is any subscription.
     pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
         self.conn.value("look for subscriptions", "SELECT EXISTS (SELECT 1 FROM notify_subs)", [])

@@ -71,6 +71,16 @@ impl Tx<'_> {
         self.conn.list("list the open proposals", sql, [], read)
     }
 
+    /// Reads every proposal, to find a value that no reader expects.
+    pub(crate) fn read_all_proposals(&self) -> Result<(), Error> {
+        let whole = |row: &Row<'_>| {
+            read(row)?;
+            json::<Vec<ProposedProfile>>(row, "profiles")
+        };
+        let sql = "SELECT task_id, kind, subject, staff, taken, profiles FROM proposals";
+        self.conn.scan("read all proposals", sql, [], whole, |_| Ok(()))
+    }
+
     /// Stores the profiles that a proposal may name.
     pub(crate) fn set_staff(&self, task: &TaskId, staff: &BTreeMap<Profile, String>) -> Result<(), Error> {
         let sql = "UPDATE proposals SET staff = ?2 WHERE task_id = ?1";

@@ -46,6 +46,13 @@ impl Tx<'_> {
         self.conn.list("list the schedules", &sql, [], read)
     }
 
+    /// Reads every schedule and every tick, to find a value that no reader expects.
+    pub(crate) fn read_all_schedules(&self) -> Result<(), Error> {
+        self.schedules()?;
+        let sql = format!("SELECT {TICKS} FROM schedule_ticks");
+        self.conn.scan("read all ticks", &sql, [], read_tick, |_| Ok(()))
+    }
+
     pub(crate) fn find_schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM schedules WHERE name = ?1");
         self.conn.find("read the schedule", &sql, [name], read)

@@ -17,9 +17,20 @@ impl BoardHandle {
         &self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Failure> {
+        self.written(job).await?.map_err(Failure::from)
+    }
+
+    /// Does the same, and returns the failure of the job or the commit as the board has it.
+    ///
+    /// # Errors
+    /// Failure of the writer.
+    pub(crate) async fn written<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<Result<T, Error>, Failure> {
         let (done, reply) = oneshot::channel();
         self.writer()?.submit(job, move |result| drop(done.send(result)));
-        reply.await.map_err(stopped)?.map_err(Failure::from)
+        reply.await.map_err(stopped)
     }
 }
 

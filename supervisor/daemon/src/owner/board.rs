@@ -19,10 +19,16 @@ pub(crate) fn wake_board(context: &Arc<Context>, link: &OwnerLink, name: BoardNa
     let (shared, link) = (Arc::clone(context), link.clone());
     context.tasks.spawn(async move {
         let woken = match shared.service.board(&name) {
-            Ok(board) => board.write(|board| board.wake_due()).await,
+            Ok(board) => board.written(|board| board.wake_due()).await,
             Err(failure) => Err(failure),
         };
-        link.send(Event::Woken(name, woken.map(drop))).await;
+        let event = match woken {
+            Ok(Ok(_)) => Event::Woken(name, Ok(())),
+            Ok(Err(error)) if error.is_damage() => Event::BoardDamaged(name, error.into()),
+            Ok(Err(error)) => Event::Woken(name, Err(error.into())),
+            Err(failure) => Event::Woken(name, Err(failure)),
+        };
+        link.send(event).await;
     });
 }
 

@@ -17,7 +17,6 @@ use super::room::Room;
 use super::routing;
 use crate::run::context::Context;
 use crate::run::troubles;
-use base::failure::Failure;
 use setup::config::Config;
 use setup::lanes::check_performer;
 use setup::roster::Roster;
@@ -144,20 +143,26 @@ pub(crate) fn read_board(
     context.tasks.spawn_blocking(move || {
         routing::ask_router(&shared, &name);
         routing::ask_overseer(&shared, &name);
-        let work = shared.service.board(&name).and_then(|board| {
+        let read = shared.service.board(&name).map(|board| {
             // All reads share a transaction: to begin one costs as much as several reads.
-            let read = board.readers().with(|view| {
+            board.readers().with(|view| {
                 // External leases come first, because the directories that they lock must count as taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
                 let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
                 shared.service.set_silent(&name, troubles::of_messages(channels.iter(), paused.iter()));
                 Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
-            });
-            let (due, work) = read.map_err(Failure::from)?;
-            commands::carry_out(&shared, &name, due);
-            Ok(Box::new(work))
+            })
         });
-        link.send_blocking(Event::BoardRead(name, work));
+        link.send_blocking(match read {
+            Ok(Ok((due, work))) => {
+                commands::carry_out(&shared, &name, due);
+                Event::BoardRead(name, Ok(Box::new(work)))
+            }
+            // The other boards go on: a try could not succeed later either.
+            Ok(Err(error)) if error.is_damage() => Event::BoardDamaged(name, error.into()),
+            Ok(Err(error)) => Event::BoardRead(name, Err(error.into())),
+            Err(failure) => Event::BoardRead(name, Err(failure)),
+        });
     });
 }
 

@@ -61,10 +61,9 @@ impl Dispatcher {
         self.backoff.tried(&key);
         self.started = self.started.saturating_sub(1);
         match failure.code {
-            Code::TryAgain | Code::Failed => {
-                self.backoff.pause(with_hint(&failure.message, failure.hint), now);
-            }
-            // The task was claimed by another caller, and the next read does not show it; or it cannot start as it is.
+            Code::TryAgain => self.backoff.pause(with_hint(&failure.message, failure.hint), now),
+            // The task was claimed by another caller, and the next read does not show it; or it cannot start as it is,
+            // such as one with a row that cannot be read.
             _ => self.backoff.defer(key, failure.to_string(), now),
         }
         // A free slot matters to every board.
