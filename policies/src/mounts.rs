@@ -2,6 +2,8 @@
 //!
 //! The view is a mount namespace of its own: an empty tmpfs as the root, the granted paths bound into it, and the old
 //! root detached. What is not there cannot be stat'ed, watched, chmod'ed or connected to.
+//!
+//! See decision 0002.
 
 mod making;
 
