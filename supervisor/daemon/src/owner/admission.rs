@@ -1,5 +1,9 @@
 //! Resource claims of runs, and the limits that keep a task from starting beside them. The only place that counts
 //! slots.
+//!
+//! Slots of questions are counted apart, for each depth by itself. Questions go two deep, and those of the second
+//! depth ask no other profile, so a holder of a slot never waits for a slot of its own depth. Freezing the asker and
+//! lending its slot was no choice: a worker can go on while its question waits, and may have to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
