@@ -4,6 +4,10 @@
 //! root detached. What is not there cannot be stat'ed, watched, chmod'ed or connected to.
 //!
 //! See decision 0002.
+//!
+//! The temporary directory of the run is always `/tmp`, because many programs write there whatever `TMPDIR` says; a
+//! granted path beneath `/tmp` is mounted in it. Directories above such a path are read-only and cannot be listed, so
+//! the run finds none of its own names at a path of the host.
 
 mod making;
 

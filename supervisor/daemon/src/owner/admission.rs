@@ -300,6 +300,7 @@ impl Tally {
         {
             return Some(Refusal::new(Reach::Tenant, why));
         }
+        // Decision 0252.
         let most = limits.without_reserve(slots(limits.total(), depth));
         if (claim.tenant.is_some() || self.is_shared) && of_tenant >= most {
             let of = of.as_deref().unwrap_or(" of tasks without a tenant");
