@@ -2,7 +2,7 @@
 //! refused here, alike for every route.
 //!
 //! Only the parsing of a verb, its work and its reply are generic over the verb. All else takes an
-//! [`Entry`](crate::Entry), with the constants of the verb as values, so it is compiled once and not for each of some
+//! `Entry`, with the constants of the verb as values, so it is compiled once and not for each of some
 //! 140 verbs.
 
 use std::convert::Infallible;
