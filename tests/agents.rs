@@ -2,6 +2,11 @@
 //!
 //! A program that is not installed is a skip: `tests/run --lanes` installs them. Those whose lane has a `session` are steered in the middle of a
 //! turn as well.
+//!
+//! A script in the place of a program would hold only the beliefs of its author. The position in a scene is read from
+//! the tool results of a request, so a repeated request gets the same answer. The thread of a test has a network
+//! namespace with a loopback interface alone, and keys are dummies. A line of a program that a lane misread becomes a
+//! test of its format, which needs no program.
 
 mod dialects;
 mod equipped;

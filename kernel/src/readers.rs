@@ -85,6 +85,8 @@ impl Readers {
     }
 
     /// Returns a number that changes when any program has committed to the board.
+    /// A command that watches a board without a daemon polls this number. A daemon never polls: it owns the lock
+    /// of the root, and every other command sends its writes to it.
     pub fn data_version(&self) -> Result<i64, Error> {
         lock(&self.shared.watch).data_version()
     }

@@ -1,4 +1,6 @@
 //! Writer of a board: a single thread that commits queued jobs as groups.
+//!
+//! See decision 0016.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,7 @@
 //! Places that no run may reach, and how another path stands to them. The only judge of it: the start of a daemon, a new
 //! task and the plan of a run ask here.
+//!
+//! See decision 0024.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -41,6 +41,7 @@ impl PlanError {
 }
 
 impl Policy {
+    // Decision 0031.
     /// Checks whether this host can enforce the policy at all, whatever the run.
     ///
     /// # Errors

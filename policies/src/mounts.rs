@@ -2,6 +2,12 @@
 //!
 //! The view is a mount namespace of its own: an empty tmpfs as the root, the granted paths bound into it, and the old
 //! root detached. What is not there cannot be stat'ed, watched, chmod'ed or connected to.
+//!
+//! The temporary directory of the run is always `/tmp`, because many programs write there whatever `TMPDIR` says; a
+//! granted path beneath `/tmp` is mounted in it. Directories above such a path are read-only and cannot be listed, so
+//! the run finds none of its own names at a path of the host.
+//!
+//! See decision 0002.
 
 mod making;
 

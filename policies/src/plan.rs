@@ -65,6 +65,7 @@ impl Plan {
     }
 }
 
+// Decision 0002: every path is open, and the ruleset complete, before the first mount.
 impl Policy {
     /// Returns true if a run has a file system view of its own on this host, unless the policy grants the whole view of the host.
     pub fn has_view(&self, host: &Support) -> bool {

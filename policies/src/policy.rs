@@ -31,6 +31,7 @@ pub struct Policy {
     /// The lowest Landlock ABI that will do under `hard_requirement`.
     #[serde(default = "lowest_abi")]
     pub min_abi: u32,
+    // Decision 0025.
     /// Layers that a `best_effort` policy does without where the host cannot enforce them; any other hole is refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accept: BTreeSet<Accepted>,

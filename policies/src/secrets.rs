@@ -2,6 +2,8 @@
 //!
 //! A policy, a plan, a run directory and a report have the reference alone. The value is read by the process that becomes the
 //! worker, while it is still the daemon's user, and goes from the file into the environment of the command.
+//!
+//! See decision 0092.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

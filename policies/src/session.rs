@@ -73,6 +73,7 @@ pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
 /// # Errors
 /// When the priority cannot be changed.
 pub(crate) fn give_way() -> Result<(), rustix::io::Errno> {
+    // Decision 0080.
     // Where the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts within the run's
     // session alone. The session keeps its share: a lower one would let any other load of the host slow all runs.
     rustix::process::nice(NICER).map(drop)

@@ -1,4 +1,6 @@
 //! Shares of a run in resources that the kernel counts for the whole host, or for all processes of a user.
+//!
+//! See decision 0250.
 
 use std::path::Path;
 

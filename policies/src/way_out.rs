@@ -7,6 +7,8 @@
 //! A socket belongs to the network in which it was made, wherever its descriptor goes. So who accepts from it knows by
 //! construction which run calls, and the run has no other way than this one. The keeper has the socket as long as the run
 //! lives, and gives it to each daemon that asks: what the worker connects to while there is none waits in its queue.
+//!
+//! See decision 0091.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

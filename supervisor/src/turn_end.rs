@@ -4,6 +4,9 @@
 //! The hook runs inside the run, confined like its program. The turn ends in any unexpected situation, and if the
 //! program already goes on because of a hook. The same holds after [`REMINDERS`] in a run, so that no run becomes
 //! endless.
+//!
+//! Codex runs a hook only after a person has trusted it; the lane has the option that skips the question, because its
+//! own hook is part of its command. Settings of a repository stay unread.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;

@@ -1,4 +1,8 @@
 //! The `dir` workspace: a directory that is there, or is made where its user may, used as it is and never removed.
+//!
+//! A missing directory is made by the first run or claim, not by `create`, which has no effect on the host. Its user
+//! follows from the directory above, by the rule for existing directories: a caller gains no right by naming a
+//! directory that does not exist.
 
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,9 @@
 //! Each directory has a gate beside its lease. A removal shuts the gate of its place, and holds those above open for others
 //! like it, from before it takes the lease until after it has given it back. Everybody else passes the same gates for the
 //! moment in which it takes its lease. So a run that is through the gates and finds the lease taken has met a run, not a removal.
+//!
+//! The holder of a lease has its lock before it has written its name, so until then the file names the holder before
+//! it. The name is for messages, and decides nothing.
 
 use std::fs::{File, TryLockError};
 use std::io;

@@ -1,4 +1,7 @@
 //! The lease on a directory: one run at a time, across boards, owned as a file lock by whichever process runs the work.
+//!
+//! Two workers in one directory would undo each other's work. Admission compares paths. The lease compares devices
+//! and inodes, so it also covers a directory that has two names or is used by two boards.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};

@@ -5,6 +5,10 @@
 //! limits time and memory, and the paths here are bounded by number and size. No symbolic link is followed: a link is
 //! committed as a link. Nothing of the repository is executed, be it a hook, a filter, a monitor or a signing program:
 //! libgit2 runs none of them.
+//!
+//! Agents commit only when they are asked to, and the branch of a task would be empty. The commit is a separate one,
+//! so that a person recognizes it. The paths come from a comparison of the files with the commit, because a worker
+//! can have the index name anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

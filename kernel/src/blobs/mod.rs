@@ -3,6 +3,8 @@
 //! A blob is durable before a row may name it. An acknowledged attachment therefore has its bytes, and a crash leaves at
 //! most a blob without a row. A publisher holds the directory's lock, shared, until its row is committed. A
 //! [sweep](Blobs::sweep) takes the lock exclusively, so it never sees a blob whose row is not committed yet.
+//!
+//! See decision 0012.
 
 mod draft;
 

@@ -1,4 +1,7 @@
 //! Answers to the questions of workers and missions.
+//!
+//! Every display of a question names `answer` and the first task of a mission. `retry` refuses a task with an open
+//! question unless a reason says what has changed, so that no run starts without its answer by mistake.
 
 use serde_json::json;
 

@@ -1,4 +1,8 @@
 //! Approvals: a task that needs an approval is blocked when its parents are done, and only its approver lets it go on.
+//!
+//! A worker asks for an approval by a verdict, so its run ends: a call that waits in the run for hours would cost a
+//! slot, and end with the host. No worker decides a request of a worker. The rule of a class is read when it is
+//! needed, so a change of the configuration holds for requests that wait.
 
 use serde_json::json;
 

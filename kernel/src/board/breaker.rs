@@ -1,4 +1,6 @@
 //! Breakers: repeated failures that the daemon has found, stored so that the next daemon knows them.
+//!
+//! See decision 0129.
 
 use super::{Board, SYSTEM};
 use crate::model::clock::Timestamp;

@@ -1,4 +1,8 @@
 //! Chats: finds the tasks that a reply is about, sets the directory of a thread's tasks, and makes tasks for mentions.
+//!
+//! A reply is about the task whose latest message it names, by the id that the service gave that message. The text of
+//! a message is not read back: a worker writes parts of it and may name another task. A reply to an earlier message
+//! is refused, because its question may be answered.
 
 use super::Board;
 use crate::board::mention::beyond;

@@ -1,4 +1,6 @@
 //! Checks of handed-over work: their preparation, their results, and changes of the check itself.
+//!
+//! See decision 0098.
 
 use serde_json::{Value, json};
 

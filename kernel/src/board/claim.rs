@@ -1,4 +1,6 @@
 //! External claims, for workers that the supervisor did not start.
+//!
+//! See decision 0101.
 
 use std::time::Duration;
 

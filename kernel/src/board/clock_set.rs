@@ -2,6 +2,8 @@
 //!
 //! A host that boots with its clock ahead stores times that its rules could not produce from the right time. Each of
 //! them is recomputed. A time that a caller names, such as the start of a scheduled task, stays as it is named.
+//!
+//! See decision 0263.
 
 use std::time::Duration;
 

@@ -87,6 +87,7 @@ impl Board<'_> {
         let to = self.shift(&run.task_id, &from, change, record)?;
         self.store_asked_approval(&run, to)?;
         self.count(&run, &from, &decision, &ending)?;
+        // Decision 0030.
         // A run that never worked takes the place of the same kind of run before it, so that a broken environment leaves
         // one row.
         let replaces = if is_outside { self.tx.gather_tries(&run.task_id, id)? } else { None };

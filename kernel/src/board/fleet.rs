@@ -1,4 +1,8 @@
 //! Creates the tasks of a fleet: one for each directory and tick.
+//!
+//! The idempotency key of a task is made of the profile, the directory and the tick, and no other verb may use such a
+//! key: a worker cannot create the task that stands for its own next one. A refused directory does not undo the
+//! others; a second call completes the tick.
 
 use super::Board;
 use super::create::Created;

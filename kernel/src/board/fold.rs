@@ -1,5 +1,7 @@
 //! Folds old events into snapshots of the states. The log then starts later, and a replay from there gives the same
 //! board.
+//!
+//! See decision 0013.
 
 use std::collections::BTreeMap;
 

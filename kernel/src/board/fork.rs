@@ -1,5 +1,9 @@
 //! The verb `fork`: a new task whose first run starts from the session of another task's run. The other session stays
 //! unchanged.
+//!
+//! A session is never imitated: a transcript in a prompt is no session, so a lane without words for a fork refuses
+//! it. A session is not forked while a run of its task goes on, because its program may be writing it. A run that is
+//! cut short before it names a session forks again.
 
 use super::Board;
 use super::create::Created;

@@ -1,4 +1,6 @@
 //! Places, probes and ends holds.
+//!
+//! See decision 0015.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! Mentions: creates a task for each profile that a comment names.
+//!
+//! A table has the task of each comment and profile, so a comment acts once. An idempotency key of the comment and
+//! the name could be taken by any caller before. Only profiles are meant: a comment must not become the script of a
+//! lane.
 
 use serde_json::json;
 

@@ -1,4 +1,6 @@
 //! Use and limits of missions. A mission at a limit is held as a whole, and a question goes to a person.
+//!
+//! See decision 0100.
 
 use std::time::Duration;
 

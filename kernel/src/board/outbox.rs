@@ -3,6 +3,8 @@
 //! Beyond [`WAITING`] messages of a tenant for a channel, further messages are left out, and a single message has their
 //! number. Beyond [`OF_TASK`] messages about one task, messages of one kind are merged. No worker can grow the outbox
 //! beyond these bounds.
+//!
+//! See decision 0146.
 
 use super::Board;
 use crate::board::view::View;

@@ -1,4 +1,6 @@
 //! Events for plugins: each plugin has a cursor in the log of the board, and the log itself is its queue.
+//!
+//! See decision 0164.
 
 use std::collections::BTreeSet;
 

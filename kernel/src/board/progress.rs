@@ -1,4 +1,8 @@
 //! Progress reviews of missions: when a review is due, the reviewer's facts, and the effect of the answer.
+//!
+//! A move is a change of the status of a task, or a new task. Heartbeats, comments and tokens are no progress, since
+//! an agent makes them by talking. A review of a mission that stands still comes once: the time begins with the next
+//! move.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,7 @@
 //! Proposals: tasks that specify, divide, plan or route another task, or review a mission. A result is applied in the
 //! transaction that records it as done, or refused with a reason.
+//!
+//! See decision 0156.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
 //! Verbs that let tasks go on: unblock, reclaim, promote, schedule, move.
+//!
+//! A task that waits for an approval is refused here, whoever calls: chats with the right to read, orchestrators and
+//! plugins may unblock, and to unblock is not to approve.
 
 use serde_json::json;
 

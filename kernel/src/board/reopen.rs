@@ -1,4 +1,9 @@
 //! Reopens finished tasks into the queue, and returns archived tasks to their former states.
+//!
+//! Children that have already used the result of a reopened task are not undone: a person decides about each. The
+//! result stays until the next completion, because an empty column would look as if there had been none. A task must
+//! not pass a gate by way of the archive, so the `archived` event stores the state to return to; a task whose event
+//! is folded waits for a person.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

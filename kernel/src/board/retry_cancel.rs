@@ -1,4 +1,6 @@
 //! The verbs `retry` and `cancel`: a person starts a task once more, or ends its work.
+//!
+//! A column says that a task is cancelled. The text of the reason is for people: workers write reasons as well.
 
 use super::verdict::Settled;
 use super::{Board, Reopened};

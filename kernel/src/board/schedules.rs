@@ -1,4 +1,6 @@
 //! Schedules: their definitions and their ticks. A tick and its tasks are created in one transaction.
+//!
+//! See decision 0143.
 
 use std::collections::BTreeSet;
 

@@ -2,6 +2,8 @@
 //!
 //! A hold by hand ends at its time, or when it is released. A hold for a rate limit or a failed login does not end at its
 //! time alone: one run of its account or profile may then try, and the others go on when that run is served.
+//!
+//! See decision 0015.
 
 use std::time::Duration;
 

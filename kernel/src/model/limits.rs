@@ -1,4 +1,8 @@
 //! Limits on the size and the number of what callers send.
+//!
+//! The store stops reading at the limit of a reply, so an omitted row is never in memory. The first row always fits,
+//! or paging would never end. A list that does not fit into an array becomes a page: an array of the first thousand
+//! would look like the whole list.
 
 use serde_json::Value;
 

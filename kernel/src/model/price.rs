@@ -1,4 +1,7 @@
 //! Prices of tokens, for agents that report the number of tokens and not their cost.
+//!
+//! No prices are shipped: they change more often than releases, and a wrong price would stop work or fail to. The
+//! price applies to usage reported from then on, after the counters of a session are reduced to the run.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,10 @@
 //! Quotas: limits on the writes of a run and on the data of a tenant. The defaults are far above the needs of honest
 //! work.
+//!
+//! The counters of a run are rows that are written with their subject, so a refused write is not counted. A write
+//! that ends a run is not charged, nor is its reason: a run that could not report its end would be tried again. A
+//! refusal by a quota (`exhausted`, exit code 77) does not pass by itself, and a refusal for speed (`throttled`, 75)
+//! does.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

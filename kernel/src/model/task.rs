@@ -1,4 +1,8 @@
 //! Tasks: units of work, as callers create them and as the board stores them.
+//!
+//! Fields that a new task and a stored task share are in groups, which the store names once (`columns!`). JSON has no
+//! groups. Requests refuse unknown fields, which serde does not combine with flattened groups, so the request of
+//! `create` is flat.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

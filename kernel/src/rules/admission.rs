@@ -1,4 +1,6 @@
 //! Order of starts: fair between tenants, then by priority and age. Only tasks that can start are offered.
+//!
+//! See decision 0022.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -61,6 +61,8 @@ pub(crate) fn person(actor: &Actor, what: &str) -> Result<(), Error> {
 }
 
 /// Refuses a worker that directs a task. Only an orchestrator may, and only for tasks that its own task has made.
+/// An orchestrator directs only tasks that its own task has made: with a right over its whole tenant, a misled
+/// one could stop all work there. It approves nothing.
 pub(crate) fn may_direct(actor: &Actor, task: &Task, what: &str) -> Result<(), Error> {
     if actor.kind != ActorKind::Worker || actor.role != WorkerRole::Orchestrator {
         return person(actor, what);

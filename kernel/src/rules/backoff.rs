@@ -1,4 +1,7 @@
 //! Pause before the next try. The pause doubles with each failure, and its jitter separates tasks that failed together.
+//!
+//! The jitter is drawn once, in the transaction that records the end, and the resulting time is stored. A replay and
+//! a repeated report draw nothing.
 
 use std::time::Duration;
 

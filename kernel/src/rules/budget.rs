@@ -1,4 +1,6 @@
 //! Rules for budgets: their limits, and the message for a spent budget.
+//!
+//! See decision 0116.
 
 use crate::model::budget::{Amount, Budget, Budgets, Consumed, DayUse, Payer, PayerKind};
 use crate::model::figures::Dollars;

@@ -1,4 +1,6 @@
 //! Checks: a command, run after the worker's run, has to prove the work before it counts.
+//!
+//! See decision 0098.
 
 use crate::model::clock::Timestamp;
 use crate::model::id::RunId;

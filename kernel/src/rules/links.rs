@@ -89,6 +89,8 @@ pub(crate) fn awaitable(parent: &Task, run: Option<&Run>) -> Result<(), Error> {
 
 /// Refuses a child that cannot wait for this parent any more. `run` is the open run of the child. Returns the run that
 /// has to be taken back for the link.
+/// A task starts within milliseconds of its commit, so a link that follows `create` finds its child running. Such
+/// a child is taken back while little of its work is lost; a child that has run for longer keeps it.
 pub(crate) fn may_wait<'a>(
     above: &Task,
     below: &Task,

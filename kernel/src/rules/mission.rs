@@ -1,5 +1,7 @@
 //! Limits of missions and of delegation: the point at which a person has to decide, and the profiles that workers may
 //! use.
+//!
+//! See decision 0100.
 
 use std::time::Duration;
 

@@ -3,6 +3,9 @@
 //! A pattern whose minute and hour are fixed, so that neither begins with `*`, names times of the calendar. A time that
 //! is left out is the first moment after it; a time that comes twice is the first of both. Any other pattern runs on
 //! with the clocks: it has no ticks in an hour that is left out, and ticks in both of an hour that comes twice.
+//!
+//! The library for patterns loses or repeats ticks of fixed times at a change of clocks, so it matches a calendar
+//! without changes, and this file finds the moment of each match (`cron.c` and `entry.c` of cron 3.0pl1-162).
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};

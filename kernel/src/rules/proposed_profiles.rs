@@ -1,4 +1,7 @@
 //! New profiles that a plan may ask for. A person creates each of them; until then its tasks wait.
+//!
+//! A profile decides about program, policy and account, so the text of an agent must not make one. A name that a
+//! profile or a lane has is refused: the tasks would run there without the decision of a person.
 
 use std::collections::BTreeMap;
 

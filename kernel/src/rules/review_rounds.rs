@@ -1,4 +1,7 @@
 //! Review rounds: repeated requests of changes delay the work more and more, and finally block the task for a person.
+//!
+//! Only rounds count in which workers decide, since the last approval or the last change by a person. Failed checks
+//! are no measure: a check that passes resets them.
 
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;

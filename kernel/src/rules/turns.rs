@@ -1,4 +1,7 @@
 //! Turns toward a goal: their number, and the pace at which quick turns are delayed.
+//!
+//! A turn is a run, and the count is a column that the end of the run sets: a loop inside one process would lose its
+//! count with the process, and the limits of a run would hold for all turns together.
 
 use std::time::Duration;
 

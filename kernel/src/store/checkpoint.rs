@@ -1,4 +1,6 @@
 //! Space of the write-ahead log: allocated ahead of the commits that use it, and truncated after a checkpoint.
+//!
+//! See decision 0219.
 
 use std::fs::{File, OpenOptions};
 use std::io;

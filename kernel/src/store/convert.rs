@@ -110,6 +110,7 @@ impl FromSql for Timestamp {
     }
 }
 
+// Decision 0072.
 /// Tenant of a row as it is stored: its name, or the empty text for none, which is no valid name. [`text_or_none`] reads
 /// it.
 ///

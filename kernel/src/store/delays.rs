@@ -1,4 +1,6 @@
 //! Pauses before another try, measured on the clock since boot, so that setting the real-time clock does not change them.
+//!
+//! See decision 0263.
 
 use rusqlite::params;
 

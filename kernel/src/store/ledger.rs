@@ -1,4 +1,8 @@
 //! Ledger: use on each day, by mission, tenant, account and profile.
+//!
+//! Sums over runs would read every run, and lose the use of deleted ones. The report of a run is a total: only its
+//! difference to the last report is added, so a repeated report adds nothing. `gc` removes days after 400 days,
+//! because a fleet of small tasks would grow the table for ever.
 
 use rusqlite::{Row, params};
 

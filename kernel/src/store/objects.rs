@@ -2,6 +2,8 @@
 //!
 //! A trigger, a view or the default of a column runs with the rights of every later statement. A file with any other
 //! object than this program makes is refused before a statement of the program reads its tables.
+//!
+//! See decision 0253.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Verifies that the open files of a board are still the files that its path names, with all that its writer wrote.
 //! Writes to a removed, replaced or overwritten file would be lost with it.
+//!
+//! See decision 0043.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,6 @@
 //! Stored replies, which a repeated request gets again.
+//!
+//! See decision 0020.
 
 use rusqlite::{Connection, params};
 

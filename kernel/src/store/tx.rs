@@ -1,4 +1,6 @@
 //! Database connections and transactions. Every query of the board is a method of [`Tx`], in the file of its table.
+//!
+//! See decision 0059.
 
 use std::path::Path;
 use std::sync::Arc;

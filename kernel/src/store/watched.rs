@@ -1,4 +1,6 @@
 //! Watches the file of a board, so that writes of another program are detected before anything more is acknowledged.
+//!
+//! See decision 0043.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Backups: consistent copies of boards in use, and the restoration of a board from a copy.
+//!
+//! See decision 0017.
 
 use std::fs;
 use std::io;

@@ -3,6 +3,8 @@
 //!
 //! The worker may write anything to the file. Only rows of known columns are read back, limited in number and length.
 //! They have no effect by themselves: the caller turns them into verbs, which the board checks.
+//!
+//! See decision 0195.
 
 use std::path::Path;
 

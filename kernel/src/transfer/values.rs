@@ -1,4 +1,6 @@
 //! Values of an import that the schema allows and no board has: times, keys and ids of other forms.
+//!
+//! See decision 0253.
 
 use crate::model::cell::Cell;
 use crate::model::clock::Timestamp;

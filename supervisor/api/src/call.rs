@@ -62,6 +62,7 @@ pub enum Effect {
     Daemon,
 }
 
+// Decision 0199.
 /// Fate of a running verb when its caller disconnects or its time limit expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HangUp {

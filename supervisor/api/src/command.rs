@@ -1,5 +1,7 @@
 //! Command line side of a verb: completes the request with facts that only this process knows, prints the reply, and
 //! picks the exit code.
+//!
+//! [`Verb`] is the part over the wire, and this trait the part at the terminal, so the API imports no client.
 
 use crate::Verb;
 use base::failure::Failure;

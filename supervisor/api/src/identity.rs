@@ -1,5 +1,7 @@
 //! Identifies callers: operators by the socket and, if workers share their uid, by a key; workers by the token of
 //! their run.
+//!
+//! See decision 0018.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;

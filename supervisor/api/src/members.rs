@@ -6,6 +6,8 @@
 //! 3. Every task in a request must belong to the tenant, checked in the same snapshot or transaction as the action
 //!    ([`super::Call::read`], [`super::Call::write`]). Other tasks do not exist for the caller.
 //! 4. The verb checks other names in its request (a tenant, a workspace, a policy) ([`super::Verb::confine`]).
+//!
+//! See decision 0151.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Actions outside the board that cannot be undone: each is done once for each request.
+//!
+//! See decision 0199.
 
 use kernel::{Actor, Board};
 use serde::de::DeserializeOwned;

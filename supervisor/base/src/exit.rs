@@ -4,6 +4,8 @@
 //! A command that follows work (`run`, `wait`, `tail`, `logs -f`, `attach`, `dispatch`) takes its exit code from
 //! `cli::outcome`. The code reflects the task if the task cannot go on without a person, and otherwise the run that
 //! the command followed. So `kill`, which leaves the task to a person, is 5 for each of these commands.
+//!
+//! See decision 0119.
 
 use serde::{Deserialize, Serialize};
 

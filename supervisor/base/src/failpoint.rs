@@ -23,6 +23,9 @@
 //! | `after-plugin` | a plugin was called for an event; the result is not yet recorded |
 //! | `after-fold` | `gc` has folded some events |
 //! | `restore-copied` `restore-files` `restore-kept` `restore-placed` | `restore` has a copy; has its files in the store; has renamed the former board; has put the copy in its place |
+//!
+//! The points are in every build, so that the tested binary is the shipped one. A user who may set the environment of
+//! the daemon may end it in any case. Shims and workers never get the variables.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

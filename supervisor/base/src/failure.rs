@@ -1,4 +1,6 @@
 //! A refusal as the reader sees it: the class, a sentence about the failure, and the next step.
+//!
+//! See decision 0064.
 
 use std::path::Path;
 

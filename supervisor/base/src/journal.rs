@@ -1,6 +1,9 @@
 //! Writes log events to systemd's journal: a message that is readable without the fields, and each field by itself.
 //!
 //! Protocol: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>, one datagram for each entry.
+//!
+//! `tracing-journald` writes the name of an event as the message, so `journalctl` without `-o verbose` shows no task.
+//! A journal that is behind is waited for only briefly: the board has the facts.
 
 use std::fmt;
 use std::io;

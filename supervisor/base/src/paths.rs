@@ -122,6 +122,7 @@ impl Root {
     }
 
     /// Returns the directory in which scratch workspaces of a board are made.
+    /// A task id is unique within a board, not across the boards of a root, so each board has a directory.
     pub fn workspaces(&self, board: &BoardName) -> PathBuf {
         self.state.join("workspaces").join(board.as_str())
     }

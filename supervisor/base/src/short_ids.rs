@@ -1,4 +1,7 @@
 //! Abbreviated task ids: a prefix of an id that no other task's id shares.
+//!
+//! Only the client of an operator completes ids. Workers and programs name whole ids: a stored id has to mean the
+//! same later, and a worker should not learn the ids of other tenants.
 
 use kernel::TaskId;
 use schemars::{JsonSchema, Schema, schema_for};

@@ -17,6 +17,8 @@
 //! in the unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back after the
 //! daemon's end (`handback.rs`); otherwise systemd could not start the next daemon beside live workers. A unit that
 //! does neither keeps its group unchanged, and limits are not enforced.
+//!
+//! See decision 0031.
 
 use std::collections::BTreeSet;
 use std::io;

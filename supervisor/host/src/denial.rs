@@ -2,6 +2,9 @@
 //!
 //! The kernel refuses with an error number and keeps no record. The evidence is the command of the run and the end of
 //! its log: programs and paths named there are checked against the policy, and a denial is reported.
+//!
+//! A line of a policy is named only if the same act works with it: the user of the worker could do it without the
+//! sandbox, and the path is not made for the run. Otherwise the sentence says that no policy allows it.
 
 mod calls;
 

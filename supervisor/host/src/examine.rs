@@ -9,6 +9,9 @@ use base::failure::Failure;
 use base::paths::Root;
 
 /// Copies this binary to a directory that workers can reach: a build directory or a home may be closed to them.
+/// The program is copied, and not linked: a linked file that an installer rewrites in place would change under
+/// its workers, and a link has the owner and the mode of the original. On btrfs and xfs the copy shares its
+/// blocks.
 pub fn install_binary(root: &Root) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     let source = Path::new("/proc/self/exe");

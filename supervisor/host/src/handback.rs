@@ -12,6 +12,8 @@
 //! The next daemon delegates the controllers again, sets the limits of each run that it takes over, and thaws the run
 //! (`Cgroups::take_over`). Memory that a run holds at that time is not counted again: the kernel's count vanished
 //! with the controller. If systemd made a leaf for the daemon, nothing needs to be done.
+//!
+//! See decision 0031.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -5,6 +5,8 @@
 //! process that hangs is ended, so that no other work waits with it.
 //!
 //! `supervisor __job <pid of the caller>` reads a [`Task`] as JSON from standard input and prints a [`Reply`].
+//!
+//! See decision 0026.
 
 mod failure;
 mod serve;

@@ -3,6 +3,8 @@
 //! Only the daemon's user can access `kept/no-tenant/ASSIGNEE/` and `kept/tenants/TENANT/ASSIGNEE/`, and no policy
 //! grants them. A run gets copies that its worker owns. So no run reads another run's writes directly, and everything
 //! planted by a run is a regular file here.
+//!
+//! See decision 0113.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};

@@ -1,5 +1,7 @@
 //! The operator's socket of a service manager (`sd_listen_fds(3)`): the daemon takes it over if it was passed, and
 //! leaves it alone otherwise.
+//!
+//! See decision 0185.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};

@@ -2,6 +2,8 @@
 //!
 //! Daemons of the root user find each other in the host's ledger of worker uids. The host's service and the service
 //! of this process's user have well-known directories. Roots of other users in other directories are unknown.
+//!
+//! See decision 0024.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! Checks the ownership of a root's directories. A user who owns such a directory, or may put a link into it, could
 //! redirect this process's reads and writes.
+//!
+//! See decision 0093.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

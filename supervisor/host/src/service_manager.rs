@@ -1,5 +1,7 @@
 //! Asks the service manager for the pending job of a unit (`systemctl(1)`). A unit's own commands cannot see if the
 //! unit is being stopped, is restarting or has crashed.
+//!
+//! See decision 0123.
 
 use std::process::Command;
 

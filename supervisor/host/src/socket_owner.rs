@@ -1,5 +1,7 @@
 //! Returns the Unix user at the other end of a loopback connection, which the kernel knows for every socket
 //! (`sock_diag(7)`).
+//!
+//! See decision 0171.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -4,6 +4,8 @@
 //! lately. The spare shim waits in advance. At first it is in the `work` leaf of a group, in which its worker will be
 //! created, and it moves itself to the `shim` leaf while the worker already works. The shim receives the path of its
 //! run directory on standard input, and exits if that is closed without a path.
+//!
+//! See decision 0011.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -2,6 +2,8 @@
 //!
 //! The group is the primary group of the owner's account. The group of a directory is no property of its owner: a
 //! directory made in a set-group-ID directory has the parent's group, of which its owner need not be a member.
+//!
+//! See decision 0249.
 
 use nix::errno::Errno;
 use nix::unistd::Uid;

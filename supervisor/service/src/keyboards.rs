@@ -1,5 +1,7 @@
 //! Terminal ownership: at most one attached client at a time may type at the terminal of a live run, and must renew
 //! its claim.
+//!
+//! See decision 0190.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,4 +1,6 @@
 //! Leases of external claims on their working directories.
+//!
+//! See decision 0101.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -2,6 +2,9 @@
 //!
 //! A look reads a bounded number of files, and none that could keep the shim waiting: what a worker starts and hangs in is hostile. It proves
 //! nothing about life.
+//!
+//! The shim looks, because a limit holds while no daemon runs. In doubt a worker goes on: its time limit ends it. So
+//! a worker that spins is never stalled.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};

@@ -3,6 +3,8 @@
 //! The shim keeps a slave of its own, which no other process has, so that a worker that closes its terminal and opens it again finds
 //! it.
 //! What waits for a worker that does not read is one frame here and what the FIFO takes; more is refused to who types.
+//!
+//! See decision 0190.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

@@ -3,6 +3,8 @@
 //! The worker is the shim's child like everywhere else, and is born beside it. This process has two duties: it reaps
 //! what loses its parent, and it ends with the shim. When it ends, the kernel kills whatever else is in the namespace,
 //! and lets its end be seen only after that: so its end is the proof that nothing of the run is left.
+//!
+//! See decision 0028.
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;

@@ -8,6 +8,9 @@
 //! * `NaN`, `Infinity` and a number that is too large become `null`;
 //! * the last value of a key counts, as in JavaScript;
 //! * a byte order mark, escape sequences and control characters outside of strings are left out.
+//!
+//! A parser for almost JSON would also accept comments and bare words, and take a text for people for an event. Only
+//! objects are repaired; requests and configuration files stay strict.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -19,6 +19,9 @@
 //!
 //! Both are the `supervisor` binary under other first arguments, and neither has a thread. The daemon and the lanes use
 //! [`rundir`], and five modules for what they and the processes of a run do alike: [`lenient`], [`lock_file`], [`priority`], [`shortage`] and [`stuck`].
+//!
+//! The shim is a crate because a crate holds its boundary: no runtime, parser or board comes in, and the daemon
+//! cannot write the records that only a shim may write.
 
 mod activity;
 mod attended;

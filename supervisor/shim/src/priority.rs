@@ -1,4 +1,6 @@
 //! The share of the processors that the daemon and the shims have, beside the sessions of workers.
+//!
+//! See decision 0080.
 
 use std::{fs, io};
 

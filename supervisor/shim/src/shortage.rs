@@ -1,6 +1,8 @@
 //! Resources that a host may lack for a while: space, descriptors, memory, processes, or a working disk. No task is to blame for it.
 //!
 //! The one place that tells such a lack from any other failure, by the number of the error and never by its words.
+//!
+//! See decision 0030.
 
 use std::error::Error;
 use std::io;

@@ -1,4 +1,6 @@
 //! Detects processes that outlive SIGKILL: none of them has ended for a while.
+//!
+//! See decision 0135.
 
 use std::collections::BTreeSet;
 

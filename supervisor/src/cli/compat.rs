@@ -1,4 +1,6 @@
 //! Compatibility with the grammar of `hermes kanban` and of kill(1), where it differs from this program's.
+//!
+//! See decision 0014.
 
 use std::ffi::{OsStr, OsString};
 

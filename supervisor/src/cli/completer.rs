@@ -1,5 +1,8 @@
 //! Completions that ask the board for names. A shell calls this program at each press of its key, so it answers soon or not at all, and what
 //! fails is silent.
+//!
+//! The type of a value is read from its name in the help, so a new verb with a `TASK` or a `--tenant` needs no line
+//! here.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;

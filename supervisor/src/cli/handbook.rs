@@ -1,4 +1,7 @@
 //! `help docs/NAME.md`: the pages of the documentation, which a host has where it has the program.
+//!
+//! Messages name these pages by `supervisor help docs/NAME.md`: a host with the package or the binary alone has no
+//! checkout, and a page on the web describes another release.
 
 /// Declares the pages by their names beneath `docs/`.
 macro_rules! pages {

@@ -1,4 +1,7 @@
 //! `logs`: what runs have written, of one task or of several, as it stands or until they have ended.
+//!
+//! A log has the bytes of the worker as they were written. A time before each line would change what a format reads,
+//! and a second file of times would have to be cut and synced with it; so `--since` chooses runs.
 
 use std::collections::BTreeSet;
 

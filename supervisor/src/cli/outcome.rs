@@ -1,4 +1,6 @@
 //! Exit codes of finished work: of a run, and of a task that does not go on by itself.
+//!
+//! See decision 0119.
 
 use kernel::{BlockKind, Outcome, Run, Status};
 

@@ -1,4 +1,6 @@
 //! `restore` at the command line: puts a backup in the place of a board that is not in use.
+//!
+//! The daemon has to be stopped: a file that is replaced under it could bring back a run whose claim it has released.
 
 use std::path::PathBuf;
 

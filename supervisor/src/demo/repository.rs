@@ -1,4 +1,7 @@
 //! Repository of the demo: its choice, a private clone, and the proof that the demo left it unchanged.
+//!
+//! The demo uses jobs of `workspace` and no `git`, which a host may lack and which reads the hooks and settings of
+//! the owner of the repository.
 
 use kernel::Counted;
 use std::collections::BTreeMap;

@@ -4,6 +4,10 @@
 //! The process runs confined, like every worker. The response is hostile: it is written to the log as it arrives, a
 //! limited part of it is kept, and the verdict goes through a verb of this run, with the checks of every worker. The
 //! lane reads any other result from the exit code.
+//!
+//! The daemon does not ask the service itself: a service that says nothing would hold one of its tasks, and an answer
+//! would be read by the process that owns the board. No redirection is followed, which could lead the key and the
+//! task to a host that no file names. A verdict is read only from the response, never from standard output.
 
 mod a2a;
 mod answer;

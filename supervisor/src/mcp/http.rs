@@ -1,4 +1,7 @@
 //! MCP server over HTTP, in the daemon. Each request is independent: without sessions, nothing is kept open.
+//!
+//! A hostile worker can hold open what it can open, and the protocol has no sessions since 2026-07-28. A request with
+//! an `Origin` is refused, so that no page of a browser calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Result of a tool call: the reply of the verb, or an error with a hint for the next step.
+//!
+//! A refusal is a result with `isError`, because models do not see errors of the protocol.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};

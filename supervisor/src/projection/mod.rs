@@ -10,6 +10,8 @@
 //! Each change becomes the corresponding verb, with the types and checks of every worker, while the program works and
 //! once more after its end. A refusal is written back into the task's comments, where the model reads it, and listed at
 //! the end.
+//!
+//! See decision 0195.
 
 mod carry;
 mod conversations;

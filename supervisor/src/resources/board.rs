@@ -1,5 +1,8 @@
 //! `GET /api/v1/board`: a page of tasks as cards, grouped by status. Details of cards are read for all tasks at once,
 //! and long texts are cut.
+//!
+//! A page of whole texts could have 16 MiB, of which the board shows a line each. `cut` names the cut texts, and `GET
+//! /tasks/{id}` has them whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 

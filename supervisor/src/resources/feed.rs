@@ -1,4 +1,7 @@
 //! Feed of a board's events, for any transport: each event once, in order, from a cursor on.
+//!
+//! The feed subscribes to commits before it reads the last event, so no event is missed. The board is the buffer: the
+//! next piece is read when the reader has room. The pause after a piece makes a burst of commits one read.
 
 use std::time::Duration;
 

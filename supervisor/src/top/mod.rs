@@ -3,6 +3,10 @@
 //! `top` is a client of the API without rules of its own. Keys and news are messages; [`model::Model`] handles them and
 //! returns orders. [`view`] draws the model into a buffer. Both do no input or output. Around them, [`feed`] reads the
 //! board and [`acts`] sends verbs.
+//!
+//! An event says only that something happened: the view then reads a page of each group again, a few times a second
+//! at most. A dialog is about the task that it names, however the list moves meanwhile, and a question is answered in
+//! words: a number could answer another question that came up meanwhile.
 
 mod acts;
 mod feed;

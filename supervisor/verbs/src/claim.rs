@@ -1,4 +1,6 @@
 //! `claim`: takes a ready task for a worker that this supervisor does not run, with the token of its run.
+//!
+//! See decision 0101.
 
 use std::sync::Arc;
 use std::time::Duration;

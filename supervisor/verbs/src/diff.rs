@@ -1,4 +1,6 @@
 //! `diff`: the work of a task's runs in git, as files and lines, while it goes on and afterwards.
+//!
+//! See decision 0175.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! The verbs: one file each. A verb's request is its arguments and its body; its reply is its JSON and its table.
+//!
+//! See decision 0084.
 
 mod answer;
 mod approve;

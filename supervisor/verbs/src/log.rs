@@ -1,4 +1,7 @@
 //! `log`: what a run wrote, piece by piece; it can wait for the next one. `logs` and `run` show it.
+//!
+//! An offset behind the end of a log that has dropped a part is from before a cut, and moves by the length of a cut,
+//! which follows from the cap. Otherwise a reader at the end of a full log would see nothing more.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;

@@ -1,5 +1,8 @@
 //! `markdown`: a text of people or agents as HTML for a page. Nothing of the text is ever a tag: every tag is one of those below,
 //! which this file or the renderer writes, and what the text has of its own is escaped.
+//!
+//! A sanitizer parses foreign HTML as a browser does, and passes a list; without foreign HTML nothing is left to
+//! remove. An image is a link: a page fetches nothing that a text names.
 
 use std::fmt::{self, Write};
 

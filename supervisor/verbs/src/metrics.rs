@@ -1,4 +1,7 @@
 //! `metrics`: what a monitoring system collects, in the text format of `OpenMetrics`.
+//!
+//! All figures are read when they are asked for: a counter of the daemon would start from zero with each daemon, and
+//! each change would have to update it. The counter of events is the id of the last event.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -21,6 +21,10 @@
 //!     text.parse::<u8>().map_or_else(|error| error.to_string(), |_| "a number".to_owned())
 //! });
 //! ```
+//!
+//! A fuzzer that follows the coverage of the code needs a build of everything by a sanitizer, which takes minutes for
+//! each change. Generators of random values seldom get behind the first check of a format. So the corpus is changed,
+//! and the outcome of an input takes the place of coverage.
 
 mod change;
 mod corpus;

@@ -1,4 +1,7 @@
 //! Files that the settings of a repository include. An unreadable one is the reason of a refusal.
+//!
+//! To grant the included places was not chosen: a worker that writes `.git/config` in a `dir` workspace could name
+//! any file of its user. The same holds for objects that a repository borrows by `objects/info/alternates`.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};

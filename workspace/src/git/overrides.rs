@@ -1,4 +1,6 @@
 //! Settings of git for a run. They replace settings of the repository that no run can follow.
+//!
+//! See decision 0260.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! The work in a repository as a person reviews it: files, hunks and lines, within limits.
+//!
+//! See decision 0175.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

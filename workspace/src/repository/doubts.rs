@@ -1,4 +1,6 @@
 //! What the working tree of a worker hides from a reader: commits with another content, and rules of git that leave files out.
+//!
+//! See decision 0175.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;

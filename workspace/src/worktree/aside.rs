@@ -2,6 +2,8 @@
 //! those of submodules.
 //!
 //! They are renamed and not removed, so that who has looked at one can name it back.
+//!
+//! See decision 0213.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsRawFd as _, OwnedFd};

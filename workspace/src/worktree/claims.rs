@@ -1,4 +1,6 @@
 //! Branches that a worktree has checked out by its metadata. git refuses to check such a branch out anywhere else, so a run holds its own alone.
+//!
+//! See decision 0269.
 
 use git2::Oid;
 

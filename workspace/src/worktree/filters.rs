@@ -1,5 +1,9 @@
 //! Files that git changes when it reads or writes them, by a program or an encoding (gitattributes(5), `filter` and
 //! `working-tree-encoding`). A checkout does neither, so these files are as the repository stores them.
+//!
+//! The contents of the filter are not fetched: they would take the space of all large files for each task, and most
+//! tasks need none. A filter that is required and cannot run refuses changed files by name, so a repository that
+//! encrypts gets no clear text.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -2,6 +2,9 @@
 //!
 //! Git keeps both for all worktrees at once. A worker's stand in its private part, so it can neither take nor move those of
 //! others, and they come home as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
+//!
+//! Only the log of `refs/stash` names the older stashes, so each of them gets a reference, or `git gc` would remove
+//! it. Branches outside of `task/` stay refused: commits on one would be lost without a report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

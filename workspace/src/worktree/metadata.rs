@@ -2,6 +2,8 @@
 //!
 //! Git reads `.git/worktrees/<id>` of every worktree when it fetches, packs or checks a repository, and stops where that names an object that is
 //! not there. The objects of a run are private until its end, so all that names them is private as well.
+//!
+//! See decision 0027.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;

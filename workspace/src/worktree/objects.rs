@@ -2,6 +2,8 @@
 //!
 //! git of the repository stops at a broken object, whether a reference names it or not: `gc` and `repack` at a tree that has a file in the place of a
 //! directory, `fsck` at a commit without an author. The name of an object is the digest of its content, and says nothing about that.
+//!
+//! See decision 0269.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

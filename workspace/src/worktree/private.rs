@@ -3,6 +3,8 @@
 //! A worker sees a `.git` that is put together for it: settings, hooks and the objects so far to be read; to be written an
 //! object store of its own, which borrows from the shared one, its own branch, its tags and stashes, a copy of the worktree's metadata, and a copy of
 //! the packed references, because git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
+//!
+//! See decision 0027.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,6 @@
 //! The end of a run in a worktree: its work is taken over, and traps that it planted are removed.
+//!
+//! See decision 0213.
 
 use std::path::PathBuf;
 

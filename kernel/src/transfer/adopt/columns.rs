@@ -1,4 +1,7 @@
 //! Treatment of each column of the other program's tables: imported, or left out for a reason.
+//!
+//! A column or a table without an entry here is reported as unknown, so an import from a newer version of that
+//! program loses no data silently.
 
 use super::convert::{Notes, moment};
 use crate::model::cell::Cell;

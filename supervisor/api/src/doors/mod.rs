@@ -14,6 +14,8 @@
 //! 5. [`outgoing`]: a reply counts for its run until it is read.
 //!
 //! Workers are served by runtimes of their own ([`runtime`]), so they cannot take the operator's threads.
+//!
+//! See decision 0019.
 
 mod account;
 mod accounts;

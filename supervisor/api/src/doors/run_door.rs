@@ -3,6 +3,8 @@
 //! No connection is refused here for its rate. The listener is not polled while the run has used up its connection
 //! rate, is paused after a refused request, or has a request in progress on each of its connections. Further
 //! connections then wait in the backlog, at no cost to the daemon or other runs.
+//!
+//! See decision 0047.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

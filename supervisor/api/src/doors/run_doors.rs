@@ -4,6 +4,8 @@
 //! Each run has a directory of its own, which its view of the file system hides from other workers. Without such
 //! views, the mode closes it to workers with other uids. A live worker reaches a new socket in the same directory, so
 //! a run keeps its access when another daemon takes over.
+//!
+//! See decision 0047.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -7,6 +7,8 @@
 //! DCS, APC, PM, SOS) with their contents. The scrollback of the person's terminal stays: no sequence that erases it
 //! passes. Numbers larger than a screen needs are reduced. The forms follow ECMA-48 and the control sequences of
 //! xterm.
+//!
+//! See decision 0190.
 
 /// Limit on the characters between the introducer of a sequence and its last letter.
 const LONGEST: usize = 64;

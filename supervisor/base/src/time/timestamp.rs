@@ -3,6 +3,8 @@
 //! The time zone comes from `TZ`, else from the host. A local time that does not exist because clocks go forward
 //! moves forward by the gap. A local time that occurs twice because clocks go back means the first. A duration (`2h`,
 //! `1d`) is exact, also across such a change; words of the calendar (`tomorrow`, `1 month`) keep the time of day.
+//!
+//! RFC 5545 prescribes both rules for changes of clocks: a nightly job runs in such a night, once.
 
 use std::fmt;
 use std::str::FromStr;

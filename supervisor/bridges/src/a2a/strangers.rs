@@ -1,4 +1,7 @@
 //! Unauthenticated connections: a limited number, of which the oldest is evicted for a new one.
+//!
+//! A sender sends its token with its first bytes, so its connection is known long before it is the oldest. A limit
+//! for each address would not help: the bridge is behind a proxy and sees one address.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

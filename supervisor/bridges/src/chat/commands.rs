@@ -1,4 +1,7 @@
 //! Rewrites the commands in notes and hints to the form of a chat.
+//!
+//! Notes and hints are written once, for the command line: a second form of each would touch some hundred of them for
+//! each new reader. Texts of tasks, comments and results stay as they are.
 
 /// Prefix of a command on the command line.
 const PROGRAM: &str = "supervisor ";

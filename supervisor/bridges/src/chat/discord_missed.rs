@@ -1,5 +1,8 @@
 //! Reads Discord messages that were missed without a resumable connection: from the last known message of each channel
 //! with a known sender.
+//!
+//! The numbers of messages grow, so a message with a number up to the last one was read before. The numbers are not
+//! stored on the board, which would be a write for each message of a channel.
 
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
 //! `/kanban here DIR`: chooses the directory for the tasks of a thread, beneath the directories that the chat's file
 //! names.
+//!
+//! The directory is a row of the board, so it survives the daemon. The path is compared with the file of the chat at
+//! each use, so a change of the file holds at once.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,5 +1,8 @@
 //! Runs a verb from a line of a chat: parsed by the command line's definition with some arguments open, and called as
 //! the sender.
+//!
+//! An argument that is added to a verb is closed to chats until the registry names it. The line does not run as a
+//! process, which would read files and the environment.
 
 use std::sync::Arc;
 

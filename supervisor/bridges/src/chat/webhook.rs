@@ -1,5 +1,8 @@
 //! Webhook bridge: a program posts messages to `/api/v1/chat/NAME` on the operator's socket, signed like the channel's
 //! own messages, and gets the reply in the response.
+//!
+//! A listener on the network would need certificates, limits and identities of its own. The signature and its time
+//! keep a proxy that lets others reach this path from forging a sender.
 
 use std::sync::Arc;
 use std::time::Duration;

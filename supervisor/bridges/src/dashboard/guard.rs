@@ -1,4 +1,6 @@
 //! Access checks of the dashboard: host, origin and session of a request, and the security headers of a response.
+//!
+//! See decision 0171.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! Listener of the dashboard, open from the first link on, while a link is valid or a session lives.
+//!
+//! Every user of the host, and a worker whose policy grants the network, can reach a port on loopback; most hosts
+//! have no dashboard open at most times. Another port is not taken in place of a used one: bookmarks and the storage
+//! of the page belong to the port.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;

@@ -13,6 +13,10 @@
 //!    ports of the host never receive.
 //! 3. A page of another origin is refused: `Host`, `Origin` and `Sec-Fetch-Site` are checked first.
 //! 4. Connections have the limits of all listeners, and run on separate threads.
+//!
+//! A colour of the page has one meaning: the colour of a status for it and its outcome, the accent for controls and
+//! the selection, orange for a warning or a question, red for a failure. Charts and initials are grey, and a word
+//! stands beside each colour.
 
 mod assets;
 mod desk;

@@ -1,4 +1,7 @@
 //! Responses with files of the page: compressed if the browser accepts it, and empty if its copy is current.
+//!
+//! Only files of the page are compressed. A reply of the API has texts of others beside secrets, and the length of
+//! its compressed form would tell if one repeats the other (BREACH).
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};

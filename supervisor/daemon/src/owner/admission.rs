@@ -1,5 +1,9 @@
 //! Resource claims of runs, and the limits that keep a task from starting beside them. The only place that counts
 //! slots.
+//!
+//! Slots of questions are counted apart, for each depth by itself. Questions go two deep, and those of the second
+//! depth ask no other profile, so a holder of a slot never waits for a slot of its own depth. Freezing the asker and
+//! lending its slot was no choice: a worker can go on while its question waits, and may have to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -296,6 +300,7 @@ impl Tally {
         {
             return Some(Refusal::new(Reach::Tenant, why));
         }
+        // Decision 0252.
         let most = limits.without_reserve(slots(limits.total(), depth));
         if (claim.tenant.is_some() || self.is_shared) && of_tenant >= most {
             let of = of.as_deref().unwrap_or(" of tasks without a tenant");

@@ -3,6 +3,8 @@
 //! Four kinds of failure stop starts: of the host or the board (all tasks wait), of an environment (the tasks that need
 //! it wait, see [`Environment`]), several immediate deaths of a tenant's runs (its tasks wait), and of a single task.
 //! Each of the first three is tested by one start at a time, its probe.
+//!
+//! See decision 0129.
 
 mod host;
 mod kept;

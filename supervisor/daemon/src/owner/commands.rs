@@ -2,6 +2,8 @@
 //!
 //! If the daemon dies meanwhile, the tick stays due, and the next daemon runs its command again. The command gets the
 //! tick as an argument, and skips work that it has already done for that tick.
+//!
+//! See decision 0143.
 
 use std::process::Stdio;
 use std::sync::{Arc, PoisonError};

@@ -1,4 +1,7 @@
 //! Channels to the owner loop: a queue of requests, and the set of changed boards.
+//!
+//! Reports of runs have a queue of their own, so that callers with many questions do not delay the ends of runs. Both
+//! queues are bounded. The loop waits for none of its senders, so a full queue cannot deadlock.
 
 use std::any::Any;
 use std::collections::BTreeSet;

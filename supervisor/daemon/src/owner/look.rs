@@ -1,4 +1,7 @@
 //! Reads from a board the tasks that may start beside the live runs, and no further than necessary.
+//!
+//! A look needs no file system except the root's. A `stat` on a mount whose server is gone does not return, and would
+//! stop every board. A job process asks whether a directory answers, at the creation of a task and at its start.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

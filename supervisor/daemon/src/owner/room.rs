@@ -124,6 +124,7 @@ impl Room {
         cap.filter(|cap| current >= *cap).map(|_| current)
     }
 
+    // Decision 0022.
     /// Returns the reason why a task may not start now, if any. Reasons that affect more tasks come first.
     pub fn refusal(&self, claim: &Claim) -> Option<Refusal> {
         if let Some(mode) = self.stopping {

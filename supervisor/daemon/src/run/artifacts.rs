@@ -2,6 +2,10 @@
 //!
 //! The worker's processes have ended, and its files are as it left them. A job process under the worker's uid, which
 //! sees only the workspace, reads each file. The bytes go through a file without a name into the board's store.
+//!
+//! An artifact is charged like an attachment, in the transaction that ends its run; without that, the quota of a
+//! tenant would not limit its files. The bytes are stored before, so that the transaction does not wait for the job
+//! process. Bytes of a refused artifact are removed when the end is recorded.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -3,6 +3,9 @@
 //!
 //! A worker may have written anything into the tree, so a job process under its uid reads it, within limits. An error
 //! is recorded in place of a missing result.
+//!
+//! The commit at the start is recorded before the run. Commits since the time of the start would prove nothing: a
+//! worker sets the times of its commits.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,6 @@
 //! Fault of a failed start, decided only here, from the step and the number of the error.
+//!
+//! See decision 0030.
 
 use std::error::Error;
 

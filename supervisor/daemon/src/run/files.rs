@@ -3,6 +3,8 @@
 //! The board's copies belong to the daemon and stay out of reach. A run gets `<its private
 //! directory>/files/<attachment>/<name>`: the directories belong to the daemon, the files to the worker, and the policy
 //! grants read access.
+//!
+//! See decision 0012.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;

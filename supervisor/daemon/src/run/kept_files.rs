@@ -1,5 +1,7 @@
 //! Login files in the home of a run: copies of kept files, which belong to its worker. Changed copies are kept when the
 //! run has ended, if its profile demands it.
+//!
+//! See decision 0113.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,9 @@
 //!
 //! The shim writes the file, in a directory that no worker reaches. A file that has grown is read again from its
 //! beginning: an agent writes little, and the pauses limit the cost.
+//!
+//! The reader is the same as at the end of the run. A reader that continues where it was would be a second one, with
+//! a state that has to outlive the daemon.
 
 use std::convert::Infallible;
 use std::io;

@@ -2,6 +2,8 @@
 //! its run would never end. The daemon continues such a shim, and kills it if that does not help.
 //!
 //! A killed shim proves nothing. Its remains are ended, with proof, as after any other kill.
+//!
+//! See decision 0135.
 
 use std::convert::Infallible;
 use std::time::Duration;

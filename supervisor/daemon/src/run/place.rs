@@ -1,4 +1,6 @@
 //! Rules for the user and the workspace of a run, applied to one task.
+//!
+//! See decision 0093.
 
 use std::path::Path;
 

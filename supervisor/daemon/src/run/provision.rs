@@ -1,4 +1,7 @@
 //! Provision of a task at its claim: a user of its own, and its workspace if the path is known beforehand.
+//!
+//! The transaction of the claim records both, so a claim is one commit. The directory is made after it: a refused
+//! claim would leave a directory, and two claims of one task would work in it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

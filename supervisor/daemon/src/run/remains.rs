@@ -1,6 +1,8 @@
 //! Ends the remains of a killed shim with proof, by cgroup or by pid namespace; otherwise finds them by the run's mark.
 //!
 //! No process is ended for its user alone: another root of the host, or a person, could have the same one.
+//!
+//! See decision 0028.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

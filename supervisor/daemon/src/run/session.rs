@@ -1,5 +1,7 @@
 //! Sessions of agents that continue from run to run: a directory for each task and profile, which belongs to the worker
 //! and is linked into the home of each of its runs.
+//!
+//! See decision 0094.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};

@@ -4,6 +4,10 @@
 //! A worker wrote the source. So it is opened beneath its directory, step by step, and never leads elsewhere: no link,
 //! no file of another user and no special file is copied. Unreadable files are left out and counted, because one of
 //! them should not prevent a fork. Holes stay holes, and only written bytes count.
+//!
+//! The two tasks share no file: a hard link or a common directory would let two workers write to one session. A copy
+//! that is too large blocks the fork at once and is no shortage of the host, which a tenant could otherwise cause for
+//! all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

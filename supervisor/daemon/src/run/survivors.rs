@@ -4,6 +4,8 @@
 //! A process with the mark belongs to the run. A process in the session of an ended worker may belong to others, and a
 //! process that has shed both is not found at all. So an empty list is no proof, and only processes with the mark are
 //! ever ended.
+//!
+//! See decision 0039.
 
 use std::collections::BTreeSet;
 use std::io;

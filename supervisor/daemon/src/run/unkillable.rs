@@ -1,4 +1,6 @@
 //! Processes that outlive SIGKILL: their display, and the event of their run. The claim stays as long as they live.
+//!
+//! See decision 0135.
 
 use kernel::{Counted, Run, RunId};
 use shim::rundir::{RunDir, Straggler, UnkillableRecord, boottime_us};

@@ -16,7 +16,7 @@
 //!   plant     planted faults, to test that they are found
 //! ```
 //!
-//! See `CONTRIBUTING.md` for running it, and decision 133 for its place in this directory.
+//! See `CONTRIBUTING.md` for running it, and decision 0133 for its place in this directory.
 
 mod bench;
 mod calm;

@@ -1,4 +1,7 @@
 //! Delivery worker: reads the waiting messages, sends those due, and sleeps until there is news.
+//!
+//! Only a message that its service refuses as such is given up after three tries. A wrong token or a deleted chat is
+//! tried for three days, as a service that is down: a mistake that is corrected tomorrow loses no message.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -10,6 +10,8 @@
 //! * Each channel has at most one delivery in progress, and a limit per minute. The addresses of a channel take turns,
 //!   so that tenants do not wait for each other.
 //! * Only a new message, a reload and the time of the next try wake an idle daemon.
+//!
+//! See decision 0146.
 
 mod deliver;
 mod form;

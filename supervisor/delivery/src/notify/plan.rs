@@ -1,4 +1,7 @@
 //! Decides which messages are sent next and when, from the waiting and the recent ones. Does no input or output.
+//!
+//! Pauses that a service asks for hold for the whole channel and are not stored: a new daemon tries once, and is
+//! asked to wait again. The shown time of the next try is the later time of the message and the channel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

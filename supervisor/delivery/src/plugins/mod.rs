@@ -9,6 +9,8 @@
 //! * Events are given at least once and in order, after their commit. The queue of a plugin is the log itself; the
 //!   board stores its position. A failing plugin waits longer each time, and is paused in the end.
 //! * A plugin gets no events that plugins caused, so that they cannot call each other in a loop.
+//!
+//! See decision 0164.
 
 mod asked;
 mod calls;

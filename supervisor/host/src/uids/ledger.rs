@@ -1,4 +1,6 @@
 //! The host's ledger of worker uids for all roots: a file beside its lock.
+//!
+//! See decision 0029.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -5,6 +5,8 @@
 //! tunnel with a certificate of this authority. The run gets the authority's certificate. The key stays in the run
 //! directory, which no worker can access, so that the next daemon can serve the same run. Other runs do not trust the
 //! authority.
+//!
+//! See decision 0194.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -4,6 +4,8 @@
 //! A full HTTP server parses the worker's request and writes it anew, so this proxy alone decides where a message
 //! ends. A connection serves one request: another one has its own connection, is checked and counts. The header of a
 //! broker is added last. Redirects are not followed; they are passed to the worker.
+//!
+//! See decision 0104.
 
 use std::convert::Infallible;
 use std::io::{self, Cursor};

@@ -3,6 +3,8 @@
 //! account, and a worker that changes the method or path behind the proxy could bypass the accounting.
 //!
 //! Names are compared by their letters and digits alone: servers read `x_api_key`, `X-Api-Key` and `xApiKey` as one.
+//!
+//! See decision 0104.
 
 /// Names of headers and parameters that hold a credential.
 const NAMES: [&str; 12] = [

@@ -3,6 +3,8 @@
 //!
 //! The proxy and the host must read the inner request alike: it must name the tunnel's host, have a single length,
 //! and not be addressed to another proxy.
+//!
+//! See decision 0194.
 
 use std::io::{self, Cursor};
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! The board knows the use that is recorded. Use since the last query is added here, for all runs of a payer
 //! together, so that concurrent requests do not overdraw a budget.
+//!
+//! See decision 0116.
 
 use std::collections::HashMap;
 use std::io;

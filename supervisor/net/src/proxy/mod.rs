@@ -23,6 +23,8 @@
 //!
 //! Except for brokers' requests, the proxy does not inspect the traffic: a worker may send any data that it has to a
 //! named host.
+//!
+//! See decisions 0091 and 0104.
 
 mod addresses;
 mod alone;

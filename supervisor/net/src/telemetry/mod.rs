@@ -4,6 +4,9 @@
 //! The board has all data of the spans, except for the times at which a start began and its workspace was ready.
 //! These two are kept in memory for live runs. The queue is bounded and no caller waits for it: spans that do not fit, or
 //! that the collector refuses, are dropped and counted.
+//!
+//! A span of the OpenTelemetry crates lives in the process that began it, and a run outlives its daemon; so spans are
+//! made of the row of a run when its end is recorded.
 
 mod collector;
 mod export;

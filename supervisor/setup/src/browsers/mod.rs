@@ -8,6 +8,8 @@
 //!
 //! A session belongs to the person who asked for its link, or to one tenant. The session ends 12 hours after its last
 //! request, 7 days after its start, when it is revoked, or when the browser gets another session.
+//!
+//! See decision 0171.
 
 mod code;
 mod file;

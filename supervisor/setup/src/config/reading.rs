@@ -1,4 +1,8 @@
 //! Reads the configuration file, for commands, for a daemon at its start, and for a reload.
+//!
+//! A daemon that meets a defective file while runs need it goes on with the text that it could use last
+//! (`last-good.toml`), or every later daemon would refuse the file and the workers would run without one. Without
+//! runs it refuses to start.
 
 use std::path::Path;
 

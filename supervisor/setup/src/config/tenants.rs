@@ -1,5 +1,7 @@
 //! `tenants.d/NAME.toml`: a tenant with its directory, its users, its caps and its defaults. The file takes
 //! precedence over entries for the same tenant in `supervisor.toml`.
+//!
+//! See decision 0150.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Last replies of a lane's service to a run, as the run's proxy saw them. They reveal refusals that an agent never
 //! reports, because it retries silently.
+//!
+//! See decision 0087.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,8 @@
 //! Finds lane programs that a person installed beneath their home, as npm and the installers of agents do without
 //! root.
+//!
+//! The places are a list of those that installers use, examined at each run. A directory that another user can write
+//! to, or that is outside of the home, is not granted.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,12 @@
 //! Built-in lanes, as files.
+//!
+//! Codex keeps an index of its sessions with absolute paths, which are wrong in a fork. Its lane puts the index into
+//! the home of the run; without it Codex finds a session by the name of its file. A session of OpenCode works in the
+//! directory in which it began, so its lane has no `fork`.
+//!
+//! For an orchestrator, all tools are denied and the servers allowed where the program can, so that a tool of a later
+//! release is denied too. Gemini CLI reads settings of its working directory above those of its home, so an
+//! orchestrator there starts outside of the workspace.
 
 /// Names and texts of the built-in lanes.
 pub(super) const ALL: [(&str, &str); 9] = [

@@ -15,6 +15,10 @@
 //! 7. the service fails, found in the same ways. The run is retried soon, as after a rate limit;
 //! 8. the command exited with 0: the lane defines the meaning. A format with a word for the end requires that word;
 //! 9. any other exit, or a signal: a crash.
+//!
+//! The rules of a lane are stored with a run when it starts, so a reload changes later runs only.
+//!
+//! See decision 0087.
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ pub(super) fn variables(facts: &Facts<'_>) -> BTreeMap<String, String> {
         BoardAccess::Socket(socket) => put("SUPERVISOR_SOCKET", &socket.display().to_string()),
         BoardAccess::None => {}
     }
-    // Hermes' names for the same values. HERMES_KANBAN_DB stays unset: no worker sees the board's file. A program
+    // Hermes' names for the same values (decision 0014). HERMES_KANBAN_DB stays unset: no worker sees the board's file. A program
     // with a board of its own gets that variable from `supervisor __kanban`.
     put("HERMES_KANBAN_TASK", task.id.as_str());
     put("HERMES_KANBAN_RUN_ID", &number);

@@ -1,5 +1,7 @@
 //! Lane files with `extends`: a missing setting is taken from a built-in lane. Tables are merged key by key, as in
 //! policies; any other value replaces the built-in value.
+//!
+//! Only a built-in lane can be extended: a chain of files would need an order of reading.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;

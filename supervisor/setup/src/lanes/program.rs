@@ -1,4 +1,7 @@
 //! Finds the program of a lane on this host, and the interpreter of a script.
+//!
+//! The `PATH` of the operator is not searched: the programs of a worker would depend on the shell that started the
+//! daemon.
 
 use std::path::{Path, PathBuf};
 

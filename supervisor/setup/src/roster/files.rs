@@ -1,4 +1,7 @@
 //! Reads, writes and removes the files of `profiles.d/`.
+//!
+//! The command line writes the files, with the rights of its user, and asks the daemon to reload. The daemon writes
+//! no configuration: under systemd it may not.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;

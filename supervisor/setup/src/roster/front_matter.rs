@@ -1,4 +1,7 @@
 //! Parses Markdown files with YAML front matter: settings between two lines of `---`, then a text.
+//!
+//! Anchors and aliases of YAML are refused: no profile needs them, and a document that refers to its own parts can
+//! grow without an end.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

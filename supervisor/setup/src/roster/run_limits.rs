@@ -3,6 +3,9 @@
 //!
 //! The more specific setting wins: the task, its profile, its lane, the configuration. A check's own limit precedes
 //! all of these. No run exceeds the limit of its tenant. Claims and `show` call the same function.
+//!
+//! The limit of a tenant is a bound and not a default, because the workers of a tenant create its tasks. A run keeps
+//! its limit and the source of it, so a reload changes no live run.
 
 use std::time::Duration;
 

@@ -6,6 +6,8 @@
 //! relay ends as the agent does, with its exit code or its signal.
 //!
 //! Nothing here waits for the agent alone: all pipes to it are non-blocking.
+//!
+//! See decision 0106.
 
 mod acp;
 mod app_server;

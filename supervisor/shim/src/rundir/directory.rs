@@ -1,4 +1,6 @@
 //! A run directory as daemon and shim open it: one accessor per record.
+//!
+//! See decision 0039.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};

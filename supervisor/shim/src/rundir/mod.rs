@@ -27,6 +27,8 @@
 //! |---|---|
 //! | 1 | one log of standard output and standard error, and the last 4096 bytes of each in `exit` |
 //! | 2 | `stdout`, and in `exit` how much of it there is |
+//!
+//! See decision 0136.
 
 mod atomic;
 mod directory;

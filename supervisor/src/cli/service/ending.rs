@@ -1,4 +1,6 @@
 //! The stop command of the service's unit: it stops the daemon, and ends the processes that a dead daemon left.
+//!
+//! See decision 0123.
 
 use std::time::Duration;
 

@@ -5,6 +5,10 @@
 //! goes through a verb of this run, with the checks of every worker. A run that is ended cancels the agent's task. A
 //! question of the agent becomes one of this task; the answer goes to the same task of the agent, whose id is kept in
 //! the notes.
+//!
+//! The process asks with `GetTask` instead of reading a stream, which each restart of the daemon would cut. The
+//! interface of a card has to be at the address of the card, because a card that could name another host could lead
+//! the token away.
 
 mod agent;
 mod ending;

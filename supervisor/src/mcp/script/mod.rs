@@ -10,6 +10,8 @@
 //! neither has the run's token nor can read it: its only access to the board is the inherited socket, where [`calls`]
 //! decides. All its processes are ended when the script is over. So scripts run one after the other, and all
 //! descendants of this process belong to one script.
+//!
+//! See decision 0168.
 
 mod calls;
 mod confined;

@@ -1,5 +1,7 @@
 //! Preview of an upgrade: the live runs, boards and configuration that this release would adopt. Only reads, beside any
 //! running daemon.
+//!
+//! See decision 0136.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,7 @@
 //! Import of a board into an empty one: as a whole, or not at all.
+//!
+//! The file of the board stays in place, so an import runs beside a daemon. A daemon settles open runs only when it
+//! starts, so an export with an open run is refused while a daemon runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,4 +1,6 @@
 //! Health of the service: the exit code of `status`, and the few words of its reason.
+//!
+//! See decision 0119.
 
 use kernel::Counted;
 use serde::{Deserialize, Serialize};

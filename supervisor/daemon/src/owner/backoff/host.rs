@@ -3,6 +3,8 @@
 //!
 //! A tenant's failures open its own breaker alone. If runs of several tenants die and none lives, the host is the
 //! likely cause, and the breakers of all of them open.
+//!
+//! See decision 0129.
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,9 @@
 //! Services that accept messages, one file each.
 //!
 //! Services with chats send deliveries and replies to people by the same request.
+//!
+//! No sink uses markup: in a chat, the text of a worker could mention all members, hide a link, or look like a
+//! message of another sender. A bot is addressed by a token and a chat, and not by an address that is a secret.
 
 mod command;
 mod desktop;

@@ -1,4 +1,6 @@
 //! Plugins as the directories `plugins.d/NAME/` define them, one directory a plugin. `delivery::plugins` runs them.
+//!
+//! See decision 0164.
 
 mod ground;
 mod manifest;

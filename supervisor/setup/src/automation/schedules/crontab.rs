@@ -1,4 +1,7 @@
 //! Schedule files of `hermes kanban`: YAML with a cron pattern and a command, such as `cron/insta-fleet.yaml`.
+//!
+//! A command that changes such a schedule writes `NAME.toml` and removes the YAML file: only one form is written, and
+//! the other has no place for `missed`, `overlap` or a channel.
 
 use std::path::Path;
 

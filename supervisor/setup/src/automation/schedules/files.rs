@@ -1,4 +1,6 @@
 //! Reads, writes and removes the files of `schedules.d/`.
+//!
+//! See decision 0268.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

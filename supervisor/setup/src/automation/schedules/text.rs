@@ -103,6 +103,7 @@ impl SavedBy {
     }
 }
 
+// Decision 0268.
 /// Returns the creator of the tasks of a schedule: the author of its file. In a file of root the entry `saved_by` counts
 /// instead; another user could write any name there.
 pub(super) fn creator(author: Option<u32>, saved_by: Option<SavedBy>) -> Option<u32> {

@@ -3,6 +3,9 @@
 //! `thread.started` names the session; each turn ends with `turn.completed` or `turn.failed`. The usage of a turn
 //! covers the whole thread so far, including turns of earlier runs. An error is described by a message alone. A
 //! refused tool call leaves the exit code at 0.
+//!
+//! Without a network the program writes the same `error` until its deadline, and the same event for an error that it
+//! overcomes. So an `error` is a refusal until an event of an item or a turn follows.
 
 use kernel::{Counters, Spent};
 use serde::Deserialize;

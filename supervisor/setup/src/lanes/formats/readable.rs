@@ -2,6 +2,9 @@
 //!
 //! Events of unknown form, and events of no interest to a person, are omitted; a line that is no JSON is shown
 //! unchanged. All of it is the worker's text, and must be made printable before it is printed.
+//!
+//! All displays use these forms, the dashboard by `log` with `readable`. The log on disk stays as it was written,
+//! because forms change and logs stay.
 
 use serde_json::Value;
 
