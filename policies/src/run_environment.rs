@@ -13,7 +13,7 @@ use crate::way_out::PROXY_PORT;
 /// The `PATH` of a run whose policy says nothing about it.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What `LC_*` stands for: the categories of glibc's locale(7).
+/// Categories of glibc's locale(7) that `LC_*` stands for.
 const LOCALE: &[&str] = &[
     "LC_ALL",
     "LC_ADDRESS",
@@ -34,7 +34,7 @@ const LOCALE: &[&str] = &[
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Policy {
-    /// Returns the directories in which a run's programs are looked for, after those of its toolchains and of the caller.
+    /// Returns the directories in which a run's programs are searched, after the directories of its toolchains and of the caller.
     pub fn path(&self) -> &str {
         self.env.set.get("PATH").map_or(USUAL_PATH, String::as_str)
     }

@@ -1,8 +1,8 @@
 //! Calls that change how a process is scheduled or limited: a run makes them for itself alone.
 //!
 //! Neither Landlock nor a signal's scope rules them, and for processes of the same user the kernel asks for no privilege.
-//! A filter sees numbers and cannot tell whose they are, so a number is allowed only where it means the caller (0), or is
-//! that of the run's first process.
+//! A filter sees numbers and cannot tell which process they belong to, so a number is allowed only if it means the caller (0) or equals
+//! the pid of the run's first process.
 
 use nix::libc;
 use seccompiler::SeccompCondition;

@@ -22,20 +22,20 @@ use crate::secret_stores::{CREDENTIAL_BITS, FILE_BITS, SecretName, SecretStores}
 
 /// The largest secret, in bytes: a variable may not be much larger (execve(2), `MAX_ARG_STRLEN`).
 const LARGEST: u64 = 64 << 10;
-/// Where a secret is.
+/// Reference to a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {
-    /// A name: that of a credential, or else of a file in the directory of secrets.
+    /// Name of a credential, or else of a file in the directory of secrets.
     Named(SecretName),
     /// The name of a credential that systemd has given to the daemon (systemd.exec(5), "CREDENTIALS").
     Credential(CredentialName),
-    /// A file that belongs to root or to the daemon's user, and that nobody else may read.
+    /// File that belongs to root or to the daemon's user and that no other user may read.
     File(PathBuf),
 }
 
 impl<'de> Deserialize<'de> for Secret {
-    /// Somebody will write the value in the place of the reference. An error that repeats what it has found would show it.
+    /// Reads a reference. People sometimes write the value itself there, so an error never repeats the text that was found.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reference)
     }
@@ -104,7 +104,7 @@ impl From<CredentialName> for String {
     }
 }
 
-/// Why a secret was not read. It names the variable and the file, never a part of the value.
+/// Failure to read a secret. The message names the variable and the file, never a part of the value.
 #[derive(Debug, thiserror::Error)]
 #[error("read the secret of {variable} from {source_name}: {why}")]
 pub struct SecretError {
@@ -212,7 +212,7 @@ impl Secret {
         }
     }
 
-    /// Returns whether something is where the value is looked for, whatever that is.
+    /// Returns true if anything exists at the place of the value, readable or not.
     pub fn is_there(&self, stores: &SecretStores) -> bool {
         let path = match self {
             Self::Named(name) => stores.find(name).map(|(path, _)| path),
@@ -239,9 +239,9 @@ impl Secret {
 /// Byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a file that nobody else may touch in the ways that these bits of a mode are.
+/// Reads a file, and refuses it if its mode has one of the bits `open_to_others`.
 fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
-    // Not waiting for who writes into a pipe; and what the last name links to is somewhere else.
+    // NONBLOCK: opening a FIFO must not wait for its writer. NOFOLLOW: a link would lead to a file that was not checked.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty()).map_err(io::Error::from)?);
     let meta = file.metadata()?;

@@ -9,7 +9,7 @@ use nix::sys::signal::SigSet;
 /// A worker dies before its supervisor when memory runs out.
 const OOM_SCORE: &str = "500";
 
-/// How much nicer a worker is than its supervisor: it gets a third of the processor time, where both want it.
+/// Niceness of a worker above its supervisor's (nice(2)): when both want the processor, the worker gets a third of its time.
 const NICER: i32 = 5;
 
 /// Leads a new session, without a controlling terminal.

@@ -1,4 +1,4 @@
-//! What this host can enforce.
+//! Layers of confinement that this host can enforce.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::Controller;
 
-/// What this host, and the user of the calling process, can enforce.
+/// Layers of confinement that this host can enforce for the user of the calling process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Support {
     /// The Landlock ABI that both the kernel and this release know; 0 for none.
     pub landlock_abi: u32,
     /// The mask of Landlock's fixed errata.
     pub landlock_errata: u32,
-    /// Whether system calls can be filtered.
+    /// True if system calls can be filtered.
     pub seccomp: bool,
-    /// Where cgroup v2 is mounted.
+    /// Mount point of cgroup v2.
     pub cgroup: Option<PathBuf>,
     /// The controllers that the cgroups of runs have.
     #[serde(default)]
     pub controllers: BTreeSet<Controller>,
-    /// Whether user namespaces can be made, as far as the settings tell.
+    /// True if user namespaces can be made, as far as the settings tell.
     pub user_namespaces: bool,
     /// True if a run can have a file system view of its own.
     pub view: View,

@@ -9,6 +9,6 @@ pub enum Base {
     /// The repository's HEAD.
     #[default]
     Head,
-    /// A local branch, such as that of a parent task.
+    /// A local branch, such as a parent task's.
     Branch(String),
 }

@@ -21,8 +21,8 @@ pub struct Claims {
     pub limit: u64,
     /// Commits, each in hex or the beginning of that. Where there are any, the workspace is a tree of git.
     pub commits: Vec<String>,
-    /// The worktree that is the workspace. Until its run is sealed, the new objects of the run are apart from those of the
-    /// repository.
+    /// Worktree of the workspace, if it is one. Until its run is sealed, the new objects of the run are apart from the
+    /// repository's.
     pub worktree: Option<Worktree>,
 }
 

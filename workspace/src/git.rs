@@ -74,7 +74,7 @@ pub(crate) struct Source {
     git: Repository,
     /// The directory that was named.
     pub(crate) root: PathBuf,
-    /// What all its working trees share: its `.git`.
+    /// Directory that all its working trees share: its `.git`.
     pub(crate) common: PathBuf,
 }
 
@@ -232,7 +232,7 @@ impl Source {
         Ok(())
     }
 
-    /// Deletes a branch with its reflog; one that is gone already is fine.
+    /// Deletes a branch with its reflog; a missing branch is no error.
     pub(crate) fn delete_branch(&self, branch: &str) -> Result<(), GitError> {
         let deleted = match self.git.find_branch(branch, BranchType::Local) {
             Ok(mut found) => found.delete(),

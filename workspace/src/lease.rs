@@ -30,9 +30,9 @@ pub struct Lease {
 impl Lease {
     /// Takes the lease on a directory. A run that works there is not waited for; a removal is, for a limited time.
     ///
-    /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own:
-    /// a shim calls this for itself, and its lease then outlives the daemon. A lease is had on the directory of that
-    /// identity alone: one that was removed or replaced meanwhile is [`LeaseError::Gone`].
+    /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own: a shim
+    /// calls this for itself, and its lease then outlives the daemon. The lease is on the directory of that identity alone; if it
+    /// was removed or replaced meanwhile, the error is [`LeaseError::Gone`].
     pub fn acquire(
         leases_dir: &Path,
         workspace: &Path,

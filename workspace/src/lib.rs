@@ -1,4 +1,4 @@
-//! Where a run works: prepares, leases, inspects and removes the directory of one worker.
+//! Workspaces of runs: prepares, leases, inspects and removes the directory of a worker.
 //!
 //! | kind | what [`Job`] makes of it | when it is removed |
 //! |---|---|---|

@@ -14,13 +14,13 @@ const LONGEST: u64 = 8192;
 /// Bytes that a file of all references may have.
 const LARGEST: u64 = 256 * 1024 * 1024;
 
-/// Why a worktree could not be tied to its repository.
+/// Reason why a worktree could not be tied to its repository.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The directory of the worktree's metadata could not be made.
     #[error("create {path}")]
     CreateMetadata { path: PathBuf, source: std::io::Error },
-    /// One of the files could not be written.
+    /// A file of the tie could not be written.
     #[error("write {path}")]
     Write { path: PathBuf, source: std::io::Error },
 }
@@ -36,17 +36,17 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Tells whether every file is there and says what it should.
+    /// Returns true if every file exists with the expected meaning.
     pub(crate) fn are_good(&self, branch: &str) -> bool {
         self.wanted(branch).iter().all(LinkFile::is_good)
     }
 
-    /// Tells whether the worktree has an index, the last thing that a checkout writes.
+    /// Returns true if the worktree has an index, which a checkout writes last.
     pub(crate) fn has_index(&self) -> bool {
         self.metadata.join("index").symlink_metadata().is_ok_and(|found| found.is_file())
     }
 
-    /// Returns the other working tree that this metadata serves, if there is one that agrees.
+    /// Returns the other working tree of this metadata, if its `.git` leads back to the metadata.
     pub(crate) fn other_tree(&self) -> Option<PathBuf> {
         let file = resolved(&self.metadata, read(&self.metadata.join("gitdir"))?.as_str())?;
         let tree = file.parent()?.to_owned();
@@ -149,7 +149,7 @@ impl Links {
     }
 }
 
-/// One of the files, and what it should say.
+/// File of the tie, with its expected content.
 struct LinkFile {
     path: PathBuf,
     meaning: Meaning,
@@ -230,7 +230,7 @@ fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
     (u64::try_from(content.len()).ok()? <= limit).then_some(content)
 }
 
-/// Returns the real path of what is written in a file of `directory`.
+/// Returns the real path of a path that a file in `directory` contains.
 fn resolved(directory: &Path, written: &str) -> Option<PathBuf> {
     let path = directory.join(written);
     // The last component is what is named, link or not; only the way to it is resolved.

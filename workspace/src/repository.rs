@@ -28,10 +28,10 @@ pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};
 use crate::author::Author;
 
-/// Everything about a repository that would show if somebody had changed it.
+/// State of a repository, complete enough to show any change by another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// What HEAD names: a branch or a commit.
+    /// Branch or commit that HEAD names.
     pub head: String,
     /// Every reference with what it points at.
     pub references: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ pub struct Standing {
 pub struct Head {
     /// The commit, in hex.
     pub commit: String,
-    /// How many regular files it holds, those of submodules aside.
+    /// Number of regular files in the commit, without submodules.
     pub files: usize,
 }
 

@@ -55,7 +55,7 @@ const PREFIX: &str = "task";
 pub struct Worktree {
     /// The repository; absolute, free of symbolic links, with a working tree.
     pub repository: PathBuf,
-    /// Where worktrees are kept; `<repository>/.worktrees` if not given.
+    /// Directory of the worktrees; `<repository>/.worktrees` if not given.
     #[serde(default)]
     pub worktrees: Option<PathBuf>,
     /// The name that git has for the worktree (`.git/worktrees/NAME`).
@@ -157,7 +157,7 @@ impl Worktree {
         Ok(made)
     }
 
-    /// Removes what holds nobody's work, so that the worktree can be made from nothing.
+    /// Removes the remains of a preparation, which hold no work, so that the worktree can be made anew.
     pub(crate) fn clear(
         &self,
         note: &mut Note,
@@ -288,7 +288,7 @@ impl Worktree {
     }
 }
 
-/// Tells whether a directory is there and not empty.
+/// Returns true if a directory exists and is not empty.
 fn holds_something(tree: &Path) -> Result<bool, WorktreeError> {
     match open::directory(tree) {
         Ok(found) => match tree::is_empty(&found.fd) {

@@ -19,11 +19,11 @@ use crate::overlays;
 use crate::paths::{Kind, Opened};
 use crate::shares::TERMINALS;
 
-/// What a run may put into its `/dev/shm`.
+/// Mount options of a run's `/dev/shm`, which limit its size.
 const SHM_OPTIONS: &str = "mode=1777,size=256m";
 
 impl Plan {
-    /// Makes the view that of the calling process, and leaves it in the new root.
+    /// Moves the calling process into the view, and leaves it in the new root.
     pub(crate) fn enter(self) -> Result<(), ProbeError> {
         let host = mount_namespace()?;
         self.unshare()?;
@@ -237,13 +237,13 @@ fn unshare_mounts() -> Result<(), MountError> {
 /// The file of the calling thread's mount namespace (namespaces(7)).
 const OWN_NAMESPACE: &str = "/proc/thread-self/ns/mnt";
 
-/// Which mount namespace the calling thread is in: the inode of its file.
+/// Returns the mount namespace of the calling thread: the inode of its file.
 fn mount_namespace() -> Result<u64, MountError> {
     let path = Path::new(OWN_NAMESPACE);
     Ok(at("look at", path, std::fs::metadata(path))?.ino())
 }
 
-/// Refuses to mount anything in the namespace that the caller came from: its mounts are those of the host.
+/// Refuses to mount anything in the namespace that the caller came from, because its mounts are the host's.
 fn require_left(host: u64) -> Result<(), MountError> {
     let is_left = mount_namespace()? != host;
     let left = if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };

@@ -9,8 +9,9 @@ const STRING_BYTES: usize = 64 * 1024;
 /// Length of a string in such a line once half of the limit of the line is used.
 const SHORT_STRING_BYTES: usize = 1024;
 
-/// Length of an array or object in a longer line, by its depth, beyond which its other elements are left out: what a value holds is less deep
-/// than the values beside it. Those that are deeper have the last one. The outermost has no limit.
+/// Limits on the bytes of an array or object in a longer line, by its depth; further elements are left out. A deeper container gets
+/// less, so that a large value leaves room for the values beside it. The last limit holds for all greater depths; the outermost
+/// container has none.
 const CONTAINER_BYTES: [usize; 4] = [usize::MAX, 512 * 1024, 64 * 1024, 8 * 1024];
 
 /// Depth of arrays and objects whose elements are all left out. Readers of JSON refuse twice as many.

@@ -262,8 +262,8 @@ impl Command for Patch {
     }
 }
 
-/// Moves a task into the queue. Whether it is `ready` or `todo` there its parents decide, so it is refused when that is
-/// not what was asked for.
+/// Moves a task into the queue. Its parents decide between `ready` and `todo`; the move is refused if their choice is not the requested
+/// status.
 fn queue(
     board: &mut Board<'_>,
     id: &TaskId,

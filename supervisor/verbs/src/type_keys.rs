@@ -116,8 +116,8 @@ impl Type {
         Ok((size, Some(bytes).filter(|bytes| !bytes.is_empty()).map(Keyed::Text)))
     }
 
-    /// Types without an attached terminal, where nobody else does. Who types is recorded before it is passed, and how much after it, with
-    /// what a repeat of the request is answered.
+    /// Types without an attached terminal, if no other client has the keyboard. The typist is recorded before the text is passed
+    /// on; afterwards its length is, with the answer to a repeat of the request.
     async fn once(self, call: &Call, text: Option<Keyed>) -> Result<Typed, Failure> {
         let Some(text) = text else {
             return Err(Failure::usage("there is nothing to type").hint("name a text, or --enter"));

@@ -87,7 +87,6 @@ pub struct FileDiff {
     pub additions: usize,
     /// The lines that went.
     pub deletions: usize,
-    /// Its differing hunks.
     pub hunks: Vec<Hunk>,
     /// True if lines were left out, because there are too many.
     pub truncated: bool,
@@ -176,8 +175,8 @@ impl LineKind {
     }
 }
 
-/// Compares two states of a repository. `objects` has further objects of git, such as those of a run that goes on; `tip` is the
-/// commit that HEAD of the working tree stands for there.
+/// Compares two states of a repository. `objects` is a directory of further git objects, such as the new ones of a running run; `tip`
+/// is the commit to use as HEAD of that working tree.
 ///
 /// # Errors
 /// Where the repository cannot be opened by this user, or read; where it does not have a commit.

@@ -1,4 +1,4 @@
-//! What the working tree of a worker hides from a reader: commits with another content, and rules of git that leave files out.
+//! Guards of a diff against a worker that hides changes: commits compared by content, and rules of git that would leave files out.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -58,8 +58,8 @@ pub(super) fn contradicted(
 
 /// Compares a commit's tree with the files of the working tree, and with nothing that its worker can write to hide changes.
 ///
-/// Files with the bytes of their blob are recognized first, those of them that are `wanted`: git would look for the attributes of each, which costs ten times
-/// as many system calls as reading it.
+/// Of the `wanted` files, those whose bytes equal their blob are recognized first: git would look for the attributes of each, which
+/// costs ten times as many system calls as reading it.
 pub(crate) fn to_files<'a>(
     git: &'a Repository,
     tree: Option<&Tree<'_>>,
@@ -147,9 +147,9 @@ pub(super) fn path(delta: &DiffDelta<'_>) -> Vec<u8> {
     delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec()
 }
 
-/// What a diff reads of a working tree: its files and the objects of its repository, and none of what its worker may have written into `.git` to
-/// hide changes: rules of `info/exclude` and `info/attributes`, settings such as `core.fileMode`, marks of the index. What `.gitignore` and
-/// `.gitattributes` say counts: they are files of the diff themselves.
+/// Returns a repository without the settings that a worker may have written into `.git` to hide changes: rules of `info/exclude` and
+/// `info/attributes`, settings such as `core.fileMode`, marks of the index. A diff then reads the files of the working tree and the
+/// objects of the repository only. `.gitignore` and `.gitattributes` still count: they are files of the diff themselves.
 ///
 /// A linked working tree has rules and settings from its repository, which its worker does not write.
 pub(super) fn unhidden(git: Repository) -> Result<Repository, git2::Error> {
@@ -162,7 +162,7 @@ pub(super) fn unhidden(git: Repository) -> Result<Repository, git2::Error> {
     Ok(plain)
 }
 
-/// What of the repository's own settings a diff leaves unread, and what it cannot see by them.
+/// Returns warnings about settings of the repository that a diff ignores, and about changes that its settings hide.
 pub(super) fn warnings(git: &Repository) -> Vec<String> {
     let mut warnings = Vec::new();
     if !git.is_worktree() {
@@ -179,7 +179,7 @@ pub(super) fn warnings(git: &Repository) -> Vec<String> {
     warnings
 }
 
-/// Whether a file has a line that is no comment. One that cannot be read may have.
+/// Returns true if a file has a line that is no comment, or if it cannot be read.
 fn has_rules(file: &Path) -> bool {
     match std::fs::metadata(file) {
         Err(_) => false,

@@ -1,7 +1,7 @@
-//! Takes out of git's sight what a worker made of git's in its worktree: repositories inside it, whatever names them, and
-//! those of submodules.
+//! Hides repositories that a worker made from git: those inside its worktree, the files that name them, and the repositories of
+//! submodules.
 //!
-//! They are renamed and not removed, so that who has looked at one can name it back.
+//! They are renamed and not removed, so that a person who has looked at one can rename it back.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsRawFd as _, OwnedFd};

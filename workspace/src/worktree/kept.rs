@@ -1,7 +1,7 @@
 //! The tags and stashes that a worker made: kept in the repository under names of its task, and there again in its next run.
 //!
-//! Git keeps both for all worktrees at once. A worker's stand in its private part, so it can neither take nor move those of
-//! others, and they come home as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
+//! Git keeps both for all worktrees at once. A worker's tags and stashes stand in its private part, so it can neither take nor move
+//! other workers'. After the run they are published as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ use crate::open;
 
 /// Directory of the repositories of submodules. They are not copied.
 const MODULES: &str = "modules";
-/// Files closed to the worker. The repository's own replace those of the run.
+/// Files closed to the worker. After the run the repository's own versions are put back.
 const FIXED: [&str; 2] = [SETTINGS, "locked"];
 /// File of the settings of one worktree.
 const SETTINGS: &str = "config.worktree";
@@ -62,7 +62,7 @@ impl Private<'_> {
         fs::write(self.copied(), format!("{inode} {}\n", digest(&own).map_err(failed)?)).map_err(failed)
     }
 
-    /// Tells whether submodules of the worktree have repositories. A run gets no copy of them.
+    /// Returns true if submodules of the worktree have repositories. A run gets no copy of them.
     pub(crate) fn has_modules(&self) -> bool {
         self.links.metadata.join(MODULES).symlink_metadata().is_ok_and(|found| found.is_dir())
     }
@@ -245,7 +245,7 @@ pub(super) fn forget_missing(
     Ok(gone)
 }
 
-/// Copies the files of a directory with their times: git compares the time of the index with those of files.
+/// Copies the files of a directory with their times, because git compares the time of the index with the times of files.
 fn copy(from: &Path, to: &Path, depth: usize) -> std::io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
@@ -263,7 +263,7 @@ fn copy(from: &Path, to: &Path, depth: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Tells whether an entry holds the repositories of submodules, set aside or not.
+/// Returns true if an entry holds the repositories of submodules, set aside or not.
 fn is_modules(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
     name == MODULES || name.starts_with("modules.")

@@ -10,8 +10,8 @@ use super::WorktreeError;
 use crate::lock;
 use crate::name::Name;
 
-/// A file beside the worktree, out of the worker's reach: locked while the worktree is made or removed, and holding a word
-/// as long as what is there is incomplete and nobody's work.
+/// A file beside the worktree, out of the worker's reach. It is locked while the worktree is made or removed, and it is not empty as
+/// long as the worktree is incomplete and holds no work.
 pub(crate) struct Note {
     file: File,
     path: PathBuf,

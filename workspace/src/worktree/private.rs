@@ -1,8 +1,9 @@
-//! What a worktree has of its own in the repository's `.git`, and how a worker sees that in the place of what all share.
+//! The private part of a worktree in the repository's `.git`, and the view of `.git` that a worker gets.
 //!
-//! A worker sees a `.git` that is put together for it: settings, hooks and the objects so far to be read; to be written an
-//! object store of its own, which borrows from the shared one, its own branch, its tags and stashes, a copy of the worktree's metadata, and a copy of
-//! the packed references, because git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
+//! A worker sees a `.git` that is put together for it. It reads the settings, the hooks and the existing objects. It writes to an
+//! object store of its own, which borrows from the shared one, to its own branch, to its tags and stashes, to a copy of the worktree's
+//! metadata, and to a copy of the packed references, because git locks those at each commit. Its writes reach the repository only by
+//! [`Private::publish`](super::publish).
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ use crate::tree::remove_tree;
 pub(super) const STORE: &str = "lfs";
 /// The directory in `.git` that holds the private parts of all worktrees. Git knows no such name.
 const HOME: &str = "supervisor";
-/// What of a `.git` a worker reads as it is, where it is there: settings, hooks, and what they name.
+/// Entries of a `.git` that a worker reads unchanged, if they exist: settings, hooks, and the files that those name.
 const SHOWN: [&str; 8] =
     ["HEAD", "config", "config.worktree", "description", "hooks", "info", "modules", "shallow"];
 
@@ -142,13 +143,13 @@ impl Private<'_> {
         remove_tree(&home, self.id).map(drop).map_err(WorktreeError::Clear)
     }
 
-    /// Returns what the settings of this worktree alone were when the private part was made.
+    /// Returns the settings of this worktree alone, as they were when the private part was made.
     pub(crate) fn settings(&self) -> Option<Vec<u8>> {
         self.given()?;
         links::read_bytes(&self.dir().join("config.worktree"))
     }
 
-    /// Returns what a worker gets: the steps of its view, and what it is granted without one.
+    /// Returns the access of a worker: the steps of its view, and the paths that it is granted without a view.
     pub(crate) fn grants(&self, source: &Source) -> Grants {
         let common = &self.links.common;
         let dir = self.dir();
