@@ -50,7 +50,6 @@ pub enum View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardKind {
-    /// A Unix socket.
     Socket,
     /// A TCP port on the loopback address.
     Port,

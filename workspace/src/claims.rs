@@ -13,7 +13,6 @@ use crate::worktree::Worktree;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// The workspace of the worker.
     pub workspace: PathBuf,
     /// Files, from the workspace on.
     pub files: Vec<PathBuf>,

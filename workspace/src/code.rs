@@ -58,7 +58,6 @@ pub enum Code {
     RepositoryNoBranch,
     /// A whole repository cannot be read.
     RepositoryUnreadable,
-    /// A repository was not cloned.
     RepositoryNotCloned,
     /// A repository was not written to.
     RepositoryNotWritten,

@@ -33,7 +33,6 @@ pub struct Irregular {
 pub enum IrregularKind {
     /// A named pipe.
     Fifo,
-    /// A Unix socket.
     Socket,
     /// A character or block device.
     Device,

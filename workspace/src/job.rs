@@ -154,10 +154,7 @@ pub enum Job {
         path: PathBuf,
     },
     /// See [`irregular::find`].
-    FindIrregular {
-        /// The top of the tree.
-        top: PathBuf,
-    },
+    FindIrregular { top: PathBuf },
 }
 
 /// Upper bound on the work of a [`Job`], by which its time limit is chosen.

@@ -14,7 +14,6 @@ pub struct Prepared {
     pub kind: Kind,
     /// Part of the workspace that had to be made.
     pub made: Made,
-    /// Owner of the directory.
     pub owner: Owner,
     /// The directory's identity, by which it is leased.
     pub place: Place,

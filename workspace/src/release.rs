@@ -43,7 +43,6 @@ pub enum Changes {
 pub struct Status {
     /// The working tree.
     pub path: PathBuf,
-    /// Uncommitted changes.
     pub changes: Changes,
     /// The commit, in hex, that the worktree's HEAD points at; none on a branch without commits.
     pub head_commit: Option<String>,

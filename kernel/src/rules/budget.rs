@@ -11,7 +11,6 @@ const PART: u64 = 4;
 pub(crate) enum Sharing {
     /// A single tenant, or only tasks without a tenant.
     Nobody,
-    /// Several tenants.
     Tenants,
 }
 

@@ -58,9 +58,7 @@ pub struct Logged {
     pub path: Option<String>,
     /// Offset of this piece, in bytes.
     pub offset: u64,
-    /// Offset of the next piece.
     pub next_offset: u64,
-    /// Length of the log.
     #[serde(default)]
     pub length: u64,
     /// True if it goes on behind this piece.
@@ -246,7 +244,6 @@ struct Piece {
     /// Its offset.
     start: u64,
     bytes: Vec<u8>,
-    /// Length of the log.
     length: u64,
     /// True if more was left behind it.
     more: bool,

@@ -32,7 +32,6 @@ pub struct NamedProfile {
     pub profile: Option<ProfileText>,
     /// Defects of its file.
     pub defect: Option<String>,
-    /// The lane of its workers.
     pub lane: Profile,
     /// The policy of its tasks that name none.
     pub policy: String,

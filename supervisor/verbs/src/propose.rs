@@ -116,7 +116,6 @@ pub struct Asked {
     pub proposal: Option<TaskId>,
     /// True if the request was open before.
     pub existing: bool,
-    /// Reason of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

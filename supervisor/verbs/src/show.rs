@@ -57,11 +57,8 @@ pub struct Show {
 pub enum More {
     Parents,
     Children,
-    /// Older comments.
     Comments,
-    /// Older events.
     Events,
-    /// Older runs.
     Runs,
 }
 

@@ -95,7 +95,6 @@ pub struct Status {
 pub struct DaemonLine {
     pub pid: u32,
     pub version: String,
-    /// Uptime, in seconds.
     pub uptime_seconds: u64,
     /// Its resident memory, in bytes.
     pub memory_bytes: Option<u64>,

@@ -22,7 +22,6 @@ pub struct Offered {
     /// True if the caller may read files and run scripts through tools. An orchestrator may not: it does no work of its own.
     #[serde(default)]
     pub work: bool,
-    /// The tools of plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<OfPlugin>,
 }

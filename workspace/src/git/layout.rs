@@ -17,10 +17,7 @@ pub enum Layout {
         main: PathBuf,
     },
     /// A linked worktree of a bare repository, or the directory around one.
-    Bare {
-        /// The bare repository.
-        bare: PathBuf,
-    },
+    Bare { bare: PathBuf },
     /// A repository made with `--separate-git-dir`.
     Apart,
 }

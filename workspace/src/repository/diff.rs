@@ -146,10 +146,8 @@ pub enum LineKind {
     /// Unchanged.
     #[serde(rename = " ")]
     Context,
-    /// Added.
     #[serde(rename = "+")]
     Added,
-    /// Removed.
     #[serde(rename = "-")]
     Removed,
 }
