@@ -57,8 +57,8 @@ impl DirectoryError {
 
 /// Takes an existing directory as a workspace.
 ///
-/// No component of the path may be a symbolic link, nor another user's where every user may make one. Whether the owner is
-/// acceptable otherwise is the caller's rule.
+/// No component of the path may be a symbolic link, or belong to another user within a shared directory such as `/tmp`.
+/// The caller decides which owners are acceptable otherwise.
 pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
     let opened =
         open::directory(path).map_err(|source| DirectoryError::Open { path: path.to_owned(), source })?;
@@ -137,7 +137,7 @@ pub fn make(path: &Path) -> Result<Prepared, DirectoryError> {
     for name in missing {
         at.push(name);
         match mkdirat(&above.fd, name.as_os_str(), Mode::RWXU) {
-            // Somebody else may have made it meanwhile.
+            // Another process may have made it meanwhile.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(DirectoryError::Make { path: at, source: errno.into() }),
         }

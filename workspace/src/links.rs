@@ -54,7 +54,7 @@ impl Links {
         (tree != self.tree && back == self.metadata).then_some(tree)
     }
 
-    /// Writes each file that is missing or wrong. What the working tree holds beside its `.git` is left alone.
+    /// Writes each file of the tie that is missing or wrong. All other files of the working tree stay.
     pub(crate) fn write(&self, branch: &str) -> Result<(), LinkError> {
         fs::create_dir_all(&self.metadata)
             .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
@@ -89,7 +89,7 @@ impl Links {
         Self::replace(self.metadata.join("HEAD"), &format!("ref: refs/heads/{branch}\n"))
     }
 
-    /// Puts back a file of the metadata, where its content is another now; none removes it.
+    /// Restores a file of the metadata if its content differs. Without content, the file is removed.
     pub(crate) fn restore(&self, name: &str, content: Option<&[u8]>) -> Result<(), LinkError> {
         let path = self.metadata.join(name);
         let Some(content) = content else {
@@ -108,7 +108,7 @@ impl Links {
         put(&path, content).map_err(|source| LinkError::Write { path, source })
     }
 
-    /// Writes what the metadata says of its place in the repository, and HEAD where it is none.
+    /// Writes the files of the metadata that name its place in the repository, and HEAD if that is not valid.
     pub(crate) fn write_ties(&self, branch: &str) -> Result<(), LinkError> {
         let [commondir, gitdir, _, head] = self.wanted(branch);
         for file in
@@ -159,7 +159,7 @@ struct LinkFile {
 enum Meaning {
     /// A path, however written.
     Path { prefix: &'static str, target: PathBuf },
-    /// A reference or a commit: a worker may leave HEAD detached, and its work is to be found as it was.
+    /// A reference or a commit: a worker may leave HEAD detached, and its work must be found as it was left.
     Head,
 }
 
@@ -219,6 +219,7 @@ fn read_up_to(path: &Path, limit: u64) -> Option<String> {
 }
 
 fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    // A worker may have planted a link or a FIFO in the place of the file.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -233,7 +234,7 @@ fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
 /// Returns the real path of a path that a file in `directory` contains.
 fn resolved(directory: &Path, written: &str) -> Option<PathBuf> {
     let path = directory.join(written);
-    // The last component is what is named, link or not; only the way to it is resolved.
+    // The last component stays as it is named, even if it is a link. Only the way to it is resolved.
     match path.file_name() {
         Some(name) => Some(path.parent()?.canonicalize().ok()?.join(name)),
         None => path.canonicalize().ok(),

@@ -80,13 +80,13 @@ impl ScratchError {
     }
 }
 
-/// Returns where the directory of this name is made.
+/// Returns the path of the directory of this name.
 pub fn path(base: &Path, name: &Name) -> PathBuf {
     base.join(name.as_str())
 }
 
-/// Closes the directory `base/name` to everybody but its owner, who may have opened it; nothing where there is none. Safe to run as root, as
-/// [`prepare`] is.
+/// Closes the directory `base/name` to other users again, in case its owner has opened it. A missing directory is no
+/// error. Safe to run as root, as [`prepare`] is.
 pub fn close(base: &Path, name: &Name) -> Result<(), ScratchError> {
     let parent = match open::trusted(base) {
         Err(OpenError::Missing { .. }) => return Ok(()),
@@ -121,7 +121,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     };
     let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
     let found = opened.stat.st_uid;
-    // What was made just now is empty.
+    // A directory that was made just now is empty.
     let interrupted = found == me.uid
         && found != owner.uid
         && (made == Made::Created

@@ -1,10 +1,10 @@
-//! The layouts of a repository whose `.git` is no directory: why no run works there, and the way out.
+//! Layouts of a repository whose `.git` is no directory, each with the reason why no run works there, and the remedy.
 
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
 
-/// The reason for which `.git` leads elsewhere.
+/// Reason why `.git` leads elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
     /// `.git` is a symbolic link.

@@ -141,7 +141,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
     let mut options = DiffOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
     options.ignore_submodules(true).include_typechange(true).max_size(LARGEST);
-    // Not with the index: its worker may have made it say that a file is as it was.
+    // The worker may have marked changed files as unchanged in the index, so the index is not used.
     let diff = doubts::to_files(&seen, tree_then.as_ref(), &mut options, &|_| true).map_err(&failed)?;
     let mut changed: BTreeMap<Vec<u8>, PathChange> = BTreeMap::new();
     let is_committed = |path: &[u8]| {
@@ -149,7 +149,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         tree_now.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())
     };
     if let Some(tip) = &tree_now {
-        // What is committed and was taken back in the working tree: a merge takes it.
+        // Committed changes that the working tree has taken back: a merge takes them.
         let committed = git.diff_tree_to_tree(tree_then.as_ref(), Some(tip), Some(&mut options));
         let committed = committed.map_err(&failed)?;
         let hidden = doubts::contradicted(&seen, &committed, tip).map_err(&failed)?;

@@ -27,7 +27,7 @@ impl Note {
         Ok(Self { file, path, incomplete })
     }
 
-    /// Records, durably, that the place holds no work until the note is gone.
+    /// Records, durably, that the place holds no work until the note is removed.
     pub(crate) fn mark_incomplete(&mut self) -> Result<(), WorktreeError> {
         self.file
             .write_all(b"incomplete\n")
@@ -35,7 +35,7 @@ impl Note {
             .map_err(|source| WorktreeError::Note { path: self.path.clone(), source })
     }
 
-    /// Removes the note while it is locked: all is done.
+    /// Removes the note while it is locked, because the worktree is complete or gone.
     pub(crate) fn discard(self) -> Result<(), WorktreeError> {
         fs::remove_file(&self.path).map_err(|source| WorktreeError::Note { path: self.path, source })
     }

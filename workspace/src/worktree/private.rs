@@ -46,12 +46,12 @@ impl Private<'_> {
         self.home().join(self.id.as_str())
     }
 
-    /// Returns where the worker's new objects are.
+    /// Returns the directory of the worker's new objects.
     pub(crate) fn objects(&self) -> PathBuf {
         self.dir().join("objects")
     }
 
-    /// Returns where the branches `task/…` are that the worker writes.
+    /// Returns the directory of the branches `task/…` that the worker writes.
     pub(crate) fn heads(&self) -> PathBuf {
         self.dir().join("refs/heads").join(PREFIX)
     }
@@ -61,8 +61,8 @@ impl Private<'_> {
         self.dir().join("packed/packed-refs")
     }
 
-    /// Returns the commit that the branch pointed at when the private part was made; none where there is no whole one. No
-    /// worker sees this file.
+    /// Returns the commit of the branch at the time when the private part was made; none if there is no complete
+    /// private part. No worker sees this file.
     pub(crate) fn given(&self) -> Option<Oid> {
         Oid::from_str(&links::read(&self.dir().join("given"))?).ok()
     }
@@ -83,7 +83,8 @@ impl Private<'_> {
                 fs::create_dir_all(dir.join(STORE).join("objects"))?;
                 fs::create_dir_all(self.links.common.join(STORE))?;
             }
-            // Absolute: git-lfs looks for its objects beside, and not from the `objects` of the `.git` that the worker sees.
+            // Absolute, because git-lfs looks for the shared objects beside this path, and not beside the `objects` of
+            // the `.git` that the worker sees.
             let shared = self.home().join("shared");
             fs::write(dir.join("objects/info/alternates"), format!("{}\n", shared.display()))?;
             fs::write(self.heads().join(self.id.as_str()), format!("{tip}\n"))?;
@@ -100,11 +101,12 @@ impl Private<'_> {
         let packed = source.packed_references()?;
         fs::write(self.packed(), &packed).map_err(failed)?;
         self.provide_kept(source)?;
+        // Written last, because this file marks the private part as complete.
         fs::write(dir.join("given"), format!("{tip}\n")).map_err(failed)
     }
 
-    /// Gives a new worktree the settings that the main one has alone, as `git worktree add` does. What they say about the files of
-    /// the main one is left out: the worktree has all files.
+    /// Gives a new worktree the settings of the main worktree alone, as `git worktree add` does. Settings about the
+    /// files of the main worktree are left out, because the new one has all files.
     fn take_settings(&self, source: &Source, settings: &Path) {
         let is_used = source.git().config().and_then(|all| all.get_bool("extensions.worktreeConfig"));
         let text = links::read_whole(&self.links.common.join("config.worktree")).unwrap_or_default();
@@ -123,17 +125,17 @@ impl Private<'_> {
             }
             Ok(())
         };
-        // What cannot be read whole is not taken over in parts.
+        // Settings that cannot be read as a whole are not taken over in parts.
         if taken().is_err() {
             drop(fs::write(settings, ""));
         }
     }
 
-    /// Removes the private part. What the worker wrote in it is taken over before.
+    /// Removes the private part. The worker's writes in it have been taken over before.
     pub(crate) fn discard(&self) -> Result<(), WorktreeError> {
         let home = self.home();
         fs::create_dir_all(&home).map_err(|source| WorktreeError::Private { path: home.clone(), source })?;
-        // First the file without which the rest is no whole one.
+        // The mark of completeness goes first, so that a crash leaves no half private part that looks complete.
         match fs::remove_file(self.dir().join("given")) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(WorktreeError::Private { path: self.dir(), source });
@@ -177,7 +179,7 @@ impl Private<'_> {
             lend(common.join("logs"), dir.join("logs")),
             show(common.join("logs/refs/heads"), dir.join("logs/refs/heads")),
             lend(common.join(&logs), dir.join(&logs)),
-            // A link, so that git makes the lock beside the file that it leads to.
+            // A link, because git makes the lock beside the file that the link leads to.
             lend(common.join(HOME).join("packed"), dir.join("packed")),
             Shown::Link {
                 at: common.join("packed-refs"),
@@ -197,7 +199,7 @@ impl Private<'_> {
         }
         let named = source.named_files();
         shown.extend(named.iter().cloned().map(itself));
-        // What ties the worktree to the repository, and names programs that git starts.
+        // Files that tie the worktree to the repository, or name programs that git starts.
         for name in ["commondir", "gitdir", "config.worktree"] {
             shown.push(itself(self.links.metadata.join(name)));
         }
@@ -206,7 +208,7 @@ impl Private<'_> {
     }
 }
 
-/// Tells if a repository keeps objects of Git LFS, or will.
+/// Returns true if a repository keeps objects of Git LFS, or is set up for them.
 fn has_store(source: &Source) -> bool {
     source.common.join(STORE).is_dir()
         || source.git().config().is_ok_and(|all| all.get_entry("filter.lfs.clean").is_ok())
