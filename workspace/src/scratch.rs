@@ -106,7 +106,7 @@ pub fn close(base: &Path, name: &Name) -> Result<(), ScratchError> {
 /// Makes the directory `base/name` with mode 0700, or takes an existing directory.
 ///
 /// Without `owner` the directory belongs to this process's user. An existing directory is taken only if it is a real directory with the
-/// expected owner; an empty one that this process made and has not yet given away is given away now. `base` must be a directory that no
+/// expected owner; an empty directory that this process made and has not yet given away is given away now. `base` must be a directory that no
 /// worker can write. With an `owner` other than the caller it needs root, and is safe to run as root: it changes the open directory
 /// itself, never an entry in it.
 pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepared, ScratchError> {

@@ -10,7 +10,7 @@ use rustix::process::umask;
 /// Rights that a setting gives to others than the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shared {
-    /// Permissions in addition to those that the process's mask leaves.
+    /// Permissions in addition to the process's mask.
     Added(u32),
     /// Permissions in place of the mask.
     Exactly(u32),

@@ -12,7 +12,7 @@ const REBASED: [&str; 2] = ["rebase-merge/head-name", "rebase-apply/head-name"];
 const MOVED: &str = "rebase-merge/update-refs";
 /// File with the branch on which a search for a commit began.
 const SEARCHED: &str = "BISECT_START";
-/// Reference in place of one that cannot be read.
+/// Reference in place of an unreadable one.
 const UNREADABLE: &str = "refs/";
 /// Text that git writes in place of a branch.
 const NO_BRANCH: &str = "detached HEAD\n";

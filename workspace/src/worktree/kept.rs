@@ -82,7 +82,7 @@ impl Private<'_> {
         fs::write(self.stash(), format!("{newest}\n")).map_err(failed(self.stash()))
     }
 
-    /// Keeps the tags and stashes that the worker has made, and forgets those that it has removed.
+    /// Keeps the tags and stashes that the worker has made, and forgets the removed ones.
     pub(crate) fn keep(&self, source: &Source, objects: &mut Objects<'_>) -> Result<(), WorktreeError> {
         let mut tags = BTreeMap::new();
         let more = collect(&self.own_tags(), &tags_of(self.id), DEPTH, &mut tags);
