@@ -56,7 +56,8 @@ impl LaneHosts {
     }
 }
 
-/// The key of a list of hosts, with one more than it has. Of many the first are repeated, and a comment says that there are others.
+/// Returns the line of a list of hosts with one more host. Only the first of many are repeated, and a comment says that
+/// there are others.
 fn hosts_line(key: &str, known: &BTreeSet<HostRule>, more: &Target) -> String {
     let repeated = known.iter().take(REPEATED).map(ToString::to_string);
     let hosts: Vec<String> = repeated.chain([more.to_string()]).collect();
@@ -101,7 +102,7 @@ impl Policy {
         let resolved = if target == named { String::new() } else { format!(", which is {}", named.host) };
         let act = format!("connecting to {target}{resolved}");
         if named.is_own_proxy() {
-            // A line that names it would not help: in the run this address is the proxy itself.
+            // A line that names this address would not help: in the run it is the proxy itself.
             return Denial { act, line: None, place: None };
         }
         let (added, place) = match lane.filter(|_| self.is_builtin()) {
@@ -121,7 +122,8 @@ impl Policy {
         if closed.into_iter().any(|place| path.starts_with(place)) {
             return None;
         }
-        // What is put together for the run, such as the `.git` of its worktree, is that whatever a policy grants.
+        // Files that the supervisor arranges for a run, such as the `.git` of its worktree, do not depend on the
+        // policy's grants.
         let mut steps = around.arrangement.steps.iter();
         let made = steps.any(|step| matches!(step, Arrange::Fresh { at } if path.starts_with(at)));
         if made {
@@ -158,7 +160,7 @@ impl Policy {
         Some(format!("filesystem.add.{key} = [\"{}\"]", place.display()))
     }
 
-    /// Says that this policy denies an act, and what would allow it.
+    /// Describes a denial of this policy, with the line that would allow the act.
     pub fn tell(&self, denial: &Denial) -> String {
         let Denial { act, line, place } = denial;
         let name = self.name();

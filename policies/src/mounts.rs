@@ -124,10 +124,11 @@ impl Plan {
         for step in wanted {
             let above = steps.iter().rev().find(|above| step.path().starts_with(above.path()));
             let needed = match (&step, above) {
-                // What lies beneath a bound path is bound with it.
+                // A path beneath a bound path is bound with it.
                 (ViewMount::Bind(place), Some(ViewMount::Bind(above))) => place.writable && !above.writable,
                 (ViewMount::Bind(_), _) => true,
-                // What the run may write is its own; what is not there, or covered as a whole, needs no cover.
+                // A writable mount belongs to the run. A missing place, and a place in a covered directory, need no
+                // cover.
                 (ViewMount::Cover(_), Some(ViewMount::Bind(above))) => !above.writable,
                 (ViewMount::Cover(_), _) => false,
             };

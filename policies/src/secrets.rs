@@ -1,6 +1,8 @@
-//! Secrets of a run: named in a policy by where they are, read last before the command starts, and shown nowhere.
+//! Secrets of a run: a policy names their places, and the values are read last before the command starts, and shown
+//! nowhere.
 //!
-//! A policy, a plan, a run directory and a report have the reference alone. The value is read by the process that becomes the
+//! Policies, plans, run directories and reports have only the reference. The value is read by the process that becomes
+//! the
 //! worker, while it is still the daemon's user, and goes from the file into the environment of the command.
 
 use std::collections::BTreeMap;
@@ -63,7 +65,7 @@ impl<'de> Visitor<'de> for Reference {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
-        // What is not a name may be the value, so the error does not repeat it.
+        // A text that is no name may be the value, so the error does not repeat it.
         SecretName::try_from(text.to_owned()).map(Secret::Named).map_err(|_| E::custom(REFERENCE))
     }
 
@@ -188,10 +190,10 @@ impl IntoIterator for Secrets {
 }
 
 impl Secret {
-    /// Reads the value, as a user that may. `variable` is what it is for.
+    /// Reads the value, as a user that may. `variable` names its purpose.
     ///
     /// # Errors
-    /// Names what it is for and where it was looked for.
+    /// Names the purpose and the place of the value.
     pub fn fetch(&self, variable: &str, stores: &SecretStores) -> Result<SecretValue, SecretError> {
         self.read(stores).map(SecretValue).map_err(|why| SecretError {
             variable: variable.to_owned(),
@@ -200,7 +202,7 @@ impl Secret {
         })
     }
 
-    /// Returns where the value is looked for, in words.
+    /// Describes the place of the value.
     pub fn place(&self, stores: &SecretStores) -> String {
         match self {
             Self::Named(name) => match stores.find(name) {

@@ -26,8 +26,8 @@ pub(crate) fn detach() -> Result<(), nix::Error> {
     }
 }
 
-/// Unblocks every signal and takes back every ignored one. A signal with a handler returns to its default at the exec,
-/// so that a handler is all that an ignored one needs.
+/// Unblocks every signal, and gives every ignored signal a handler. At the exec, a signal with a handler returns to its
+/// default (execve(2)), and an ignored one would stay ignored.
 ///
 /// # Errors
 /// When the mask or a handler cannot be set.
@@ -68,13 +68,13 @@ pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
     std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)
 }
 
-/// Lets the supervisor go before the worker where processor time is short.
+/// Lets the supervisor run before the worker where processor time is short.
 ///
 /// # Errors
 /// When the priority cannot be changed.
 pub(crate) fn give_way() -> Result<(), rustix::io::Errno> {
-    // Where the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts within the run's
-    // session alone. The session keeps its share: a lower one would let any other load of the host slow all runs.
+    // If the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts only within the
+    // run's session. The session keeps its share: with a lower one, any other load of the host could slow all runs.
     rustix::process::nice(NICER).map(drop)
 }
 

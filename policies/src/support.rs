@@ -56,8 +56,8 @@ pub enum BoardKind {
 }
 
 impl Support {
-    /// Looks at the host without restricting the caller. Whether a view really can be had is known only to
-    /// [`crate::probe_view`], which needs a process of its own.
+    /// Examines the host, and does not restrict the caller. Only [`crate::probe_view`] shows that a view really works,
+    /// and it needs a process of its own.
     pub fn detect() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let user_namespaces = user_namespaces(Path::new("/proc"));
@@ -105,14 +105,14 @@ impl Support {
         }
     }
 
-    /// Returns true if a worker may make Unix sockets and still reach no foreign one: abstract sockets are scoped from ABI 6,
-    /// sockets with a path are ruled from ABI 9 or missing in the view.
+    /// Returns true if a worker may make Unix sockets and still cannot reach other processes' sockets: abstract sockets
+    /// are scoped from ABI 6 on, and sockets with a path are ruled from ABI 9 on or missing in the view.
     pub(crate) fn hides_sockets(&self, view: bool) -> bool {
         self.landlock_abi >= 6 && (view || self.landlock_abi >= 9)
     }
 }
 
-/// Returns the ABI by asking for what each one added. Nothing is restricted: the rulesets are dropped.
+/// Returns the ABI, found by a request for the rights of each. Nothing is restricted: the rulesets are dropped.
 fn landlock_abi() -> u32 {
     let hard = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let created = || hard().handle_access(AccessFs::Execute).and_then(Ruleset::create);
