@@ -290,7 +290,7 @@ impl Policy {
         Err(PlanError::Loopback { policy: self.name.clone(), why })
     }
 
-    /// Opens the way on which the listening socket of the run's proxy goes out of its network.
+    /// Opens the channel through which the listening socket of the run's proxy leaves the run's network.
     fn way_out(&self, around: &Surroundings) -> Result<Option<WayOut>, PlanError> {
         if !self.has_proxy() {
             return Ok(None);
