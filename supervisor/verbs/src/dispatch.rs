@@ -205,7 +205,7 @@ impl Command for Dispatch {
     }
 }
 
-/// Returns the free slots: those of the daemon, or without a daemon those beside the runs that are still active.
+/// Returns the daemon's free slots; without a daemon, the slots beside the runs that are still active.
 async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     if let Some(daemon) = OwnerLink::of(&call.service) {
         return daemon.ask(Event::Room).await;

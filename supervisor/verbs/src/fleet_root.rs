@@ -30,7 +30,7 @@ impl Above {
         Ok(Above { owner: stat.st_uid, is_closed: stat.st_mode & 0o022 == 0 })
     }
 
-    /// Refuses a path that is no directory, or one that another user than the owner created.
+    /// Refuses a path that is no directory, and a directory that another user than the owner created.
     pub(super) fn require(self, path: &Path) -> Result<(), Failure> {
         let wanted = "a directory of the fleet";
         let (stat, kind) = status(path, wanted)?;

@@ -124,7 +124,7 @@ impl NamesFound {
     }
 }
 
-/// Returns the names, other than those of tasks, that a tenant's user may see.
+/// Returns the names that a tenant's user may see, other than names of tasks.
 fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
     match of {
         Named::Task

@@ -140,7 +140,7 @@ macro_rules! pages {
 
 pub(super) use pages;
 
-/// Whether the caller wants a page, and how many rows.
+/// The requested form of a list, and its number of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pages: bool,

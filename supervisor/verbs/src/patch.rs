@@ -174,7 +174,7 @@ impl Patch {
 }
 
 impl Plan {
-    /// Without a daemon, nobody can end a worker: refuses to change the status of tasks with a live one.
+    /// Refuses to change the status of tasks with a live worker if there is no daemon to end it.
     pub(super) async fn require_daemon(&self, call: &Call, ids: &[TaskId]) -> Result<(), Failure> {
         if self.status.is_some() { call.refuse_live_without_daemon(ids).await } else { Ok(()) }
     }

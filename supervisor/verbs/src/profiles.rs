@@ -35,7 +35,7 @@ pub struct NamedProfile {
     pub lane: Profile,
     /// Default policy of its tasks.
     pub policy: String,
-    /// Why nothing can be started for it; none if it can run.
+    /// Reason why nothing can be started for it; none if it can run.
     pub cannot_run: Option<String>,
     /// True for a shipped profile that makes proposals: it works on the board itself, not on tasks of people.
     #[serde(default)]

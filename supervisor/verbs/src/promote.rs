@@ -88,7 +88,7 @@ pub struct Promotion {
     promoted: bool,
     dry_run: bool,
     forced: bool,
-    /// The new status, or in a dry run the one that it would get.
+    /// The new status; in a dry run, the status that the task would get.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,

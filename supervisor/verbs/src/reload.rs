@@ -30,7 +30,7 @@ pub struct Reloaded {
 }
 
 /// Waits until each board has applied the new configuration. A board runs its jobs in order, so an empty job ends after
-/// those of the reload.
+/// the jobs of the reload.
 fn taken(service: &Service) {
     for board in service.served() {
         let waited = board.writer().and_then(|writer| writer.call(|_| Ok(())).map_err(Failure::from));

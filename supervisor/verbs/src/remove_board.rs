@@ -91,7 +91,7 @@ impl RemoveBoard {
         Ok(())
     }
 
-    /// Moves or deletes the files of a board that nobody has open. Blocking.
+    /// Moves or deletes the files of a closed board. Blocking.
     pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
         self.refuse_default()?;
         let RemoveBoard { slug, delete } = self;

@@ -188,7 +188,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
     screen.table(["RUN", "OUTCOME", "CODE", "STARTED", "TOOK", "TOKENS", "COST", "SUMMARY"], rows);
 }
 
-/// The colour of an outcome; for none, that of an active run.
+/// The colour of an outcome; for none, the colour of an active run.
 pub(super) fn ink(outcome: Option<kernel::Outcome>) -> Ink {
     match outcome {
         Some(kernel::Outcome::Completed | kernel::Outcome::Approved | kernel::Outcome::CheckPassed) => {

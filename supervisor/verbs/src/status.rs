@@ -106,9 +106,9 @@ pub struct DaemonLine {
     /// Taken slots of each pool.
     #[serde(default)]
     pub pools: Vec<PoolUse>,
-    /// Why it starts no tasks; none if it does.
+    /// Reason why it starts no tasks; none if it does.
     pub paused: Option<String>,
-    /// How it stops, while it is stopping.
+    /// Mode of its stop, while it is stopping.
     pub stopping: Option<String>,
     /// Number of wake-ups of its owner loop.
     pub wakeups: u64,
@@ -192,7 +192,7 @@ pub struct StatusReport {
     /// True if this process started a moment ago.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_starting: bool,
-    /// What to do about a foreign file in the place of the daemon's socket.
+    /// Remedy for a foreign file in the place of the daemon's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_its_place: Option<String>,
     pub root: std::path::PathBuf,
@@ -207,7 +207,7 @@ pub struct StatusReport {
     /// The assignee of the request; none means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<Profile>,
-    /// Why nothing can be written to the board; none if it can.
+    /// Reason why nothing can be written to the board; none if it can.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
     /// The same for every open board.

@@ -36,7 +36,7 @@ pub struct ListPlugins {
 pub struct PluginLine {
     pub name: String,
     pub path: PathBuf,
-    /// Why the plugin is disabled; none if it is not.
+    /// Reason why the plugin is disabled; none if it is not.
     pub defect: Option<String>,
     /// Contents of its `plugin.toml`.
     pub manifest: Option<Manifest>,

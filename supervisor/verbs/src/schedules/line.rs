@@ -25,7 +25,7 @@ pub struct TickTask {
 pub struct ScheduleLine {
     pub name: String,
     pub path: PathBuf,
-    /// Why its file or its board cannot be read; none if they can.
+    /// Reason why its file or its board cannot be read; none if they can.
     pub defect: Option<String>,
     pub board: Option<BoardName>,
     pub paused: bool,
