@@ -22,7 +22,7 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// Returns the first variable of them that is the supervisor's own.
+    /// Returns the first of its variables that the supervisor sets itself.
     pub fn reserved(&self) -> Option<&str> {
         let mut names = self.secrets.keys().map(String::as_str);
         names.find(|name| is_reserved(name, Mode::Proxy) || *name == "PATH")
@@ -30,8 +30,8 @@ impl Additions {
 }
 
 impl Policy {
-    /// Returns the policy of a run with additions, on a host with these secrets. What the policy says itself of a variable or of a
-    /// header of a host goes before. A variable of a broker has no secret: the run is not to have it.
+    /// Returns the policy of a run with additions, on a host with these secrets. The policy's own variables and headers
+    /// take precedence. A variable of a broker gets no secret, because the run must not have it.
     #[must_use]
     pub fn with(&self, additions: &Additions, stores: &SecretStores) -> Self {
         let mut policy = self.clone();

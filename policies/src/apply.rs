@@ -1,4 +1,4 @@
-//! Applying a plan to the calling process, in the one order that works.
+//! Applies a plan to the calling process, in the only order that works.
 //!
 //! Cgroup and view need the caller's privileges; limits come before the change of user; the bounding set before the ids;
 //! the death signal after them, because a change of user clears it; Landlock after all mounts; the filter last, so that
@@ -65,7 +65,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns which limits of the policy held when this step failed.
+    /// Returns the limits of the policy that held when this step failed.
     pub fn holding(&self) -> Holding {
         let is_before = matches!(
             self,
@@ -121,7 +121,7 @@ impl Plan {
             way_out.hand_over()?;
         }
         if self.own_processes == OwnProcesses::Mounted {
-            // Nothing is kept apart by it: where it cannot be had, the numbers in `/proc` are the host's.
+            // This separates nothing. Where it is not permitted, `/proc` shows the host's numbers.
             show_own_processes().ok();
         }
         // After the view, whose directories the worker must be able to traverse.

@@ -1,7 +1,7 @@
 //! Substitutes that the file system view shows: another file, an empty directory, or a link.
 //!
-//! Landlock cannot take away beneath what it grants, and a bind mount can. So a part of a granted tree becomes read-only,
-//! or is replaced by one of the run's own, without any change of what others see.
+//! Landlock cannot remove rights beneath a path that it grants, and a bind mount can. So a part of a granted tree
+//! becomes read-only, or is replaced for this run, and other processes see no change.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub struct Arrangement {
 pub enum Arrange {
     /// Shows an empty directory. Only later steps put something into it.
     Fresh {
-        /// The directory, which is there.
+        /// The directory, which exists.
         at: PathBuf,
     },
     /// Shows a file or directory for reading.
@@ -54,7 +54,7 @@ pub enum Arrange {
     /// Shows a symbolic link, in an empty directory of an earlier step.
     Link {
         at: PathBuf,
-        /// Contents of the file.
+        /// Path that the link holds.
         target: PathBuf,
     },
 }
@@ -75,7 +75,7 @@ impl Arrangement {
         let open = |step: &Arrange| match step {
             Arrange::Fresh { at } => {
                 let opened = Opened::real(at)?.directory()?;
-                // Programs ask whose the directory is.
+                // Programs check the owner of the directory.
                 let stat = fstat(&opened).map_err(|source| PathError::Open { path: at.clone(), source })?;
                 Ok(Arranged::Fresh { at: at.clone(), uid: stat.st_uid, gid: stat.st_gid })
             }
@@ -93,7 +93,7 @@ impl Arrangement {
         each.map(|(path, access)| Ok((Opened::real(path)?, access))).collect()
     }
 
-    /// Returns the report of a layer for a run without a view: of files, it has one gap more.
+    /// Adds a gap to the report of the file layer, for a run without a view.
     pub(crate) fn reported_without_view(&self, report: LayerReport) -> LayerReport {
         match (&self.open_without_view, report.layer, report.state) {
             (Some(open), Layer::Files, State::Enforced | State::Partial) => {

@@ -1,5 +1,5 @@
-//! Places that no run may reach, and how another path stands to them. The only judge of it: the start of a daemon, a new
-//! task and the plan of a run ask here.
+//! Places that no run may reach, and the relation of another path to them. The start of a daemon, a new task and the
+//! plan of a run all decide here.
 //!
 //! See decision 0024.
 
@@ -44,7 +44,8 @@ pub enum Standing {
 /// A place that lies in a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Held {
-    /// Position as seen from the path: elsewhere than its name says, where a mount shows it a second time.
+    /// Position as seen from the path. Where a mount shows the place a second time, it differs from the place's own
+    /// path.
     pub at: PathBuf,
     /// The place, by its own path.
     pub place: PathBuf,
@@ -60,8 +61,8 @@ impl Boundary {
         Ok(Self { places: located(&table, places), table })
     }
 
-    /// Locates directories of others by the same table of mounts and by their names alone: opening a directory that does not answer
-    /// would wait for it. Their paths hold no symbolic links, or nothing works there.
+    /// Adds directories of other users by the table of mounts and their names alone, because opening a directory on a
+    /// dead file system would block. Their paths hold no symbolic links.
     pub(crate) fn with_named(&self, places: &[PathBuf]) -> Self {
         let table = self.table.clone();
         let located = places.iter().filter_map(|place| Some((place.clone(), table.spot_by_name(place)?)));
@@ -86,7 +87,7 @@ impl Boundary {
         if held.is_empty() { Standing::Apart } else { Standing::Holds(held) }
     }
 
-    /// Returns the places that a mount at a path shows, given which part of its file system it shows.
+    /// Returns the places that a mount at `at` shows. `shown` is the mounted part of its file system.
     fn seen_through(&self, at: &Path, shown: &Spot) -> Vec<Held> {
         let seen = self.places.iter().filter_map(|(place, spot)| {
             let at = if shown.lies_in(spot) {

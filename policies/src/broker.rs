@@ -64,7 +64,7 @@ impl FromStr for BrokerHost {
     fn from_str(text: &str) -> Result<Self, HostError> {
         let target = Target::parse(text, Some(USUAL_PORT))?;
         match target.host {
-            // Brackets are not of a path.
+            // A path has no brackets.
             Host::Address(address) if address.is_ipv6() => Err(HostError::Name),
             Host::Address(_) | Host::Name(_) => Ok(Self(target)),
         }
@@ -132,7 +132,7 @@ impl fmt::Display for Token {
 #[schemars(with = "String")]
 pub struct HeaderName(Token);
 
-/// Headers that say where a message ends, to whom it goes, or who stands between. A secret in one of them would change that.
+/// Headers that frame or route a message. A secret in one of them would change its meaning.
 const OF_THE_MESSAGE: [&str; 8] =
     ["connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
@@ -173,12 +173,12 @@ impl Broker {
             .then(|| "a broker is a part of the proxy: it needs [network] mode = \"proxy\"".to_owned())
     }
 
-    /// Returns where a run asks the host, without the path of [`Broker::base_url_path`].
+    /// Returns the address at which a run asks the host, without the path of [`Broker::base_url_path`].
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{PROXY_PORT}/{}", self.host)
     }
 
-    /// Returns the same with the path that programs expect behind the host.
+    /// Returns the address with the path that programs expect behind the host.
     pub fn base_url(&self) -> String {
         format!("{}{}", self.url(), self.base_url_path)
     }
@@ -188,7 +188,7 @@ impl Broker {
         self.scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default()
     }
 
-    /// Returns the variables that a run has of it.
+    /// Returns the variables that lead a run to the broker.
     fn variables(&self) -> impl Iterator<Item = &String> {
         self.base_url_env.iter().chain(&self.key_env)
     }

@@ -57,7 +57,7 @@ impl Cgroup {
                 Err(error) => gaps.push(Gap { controller, why: format!("{name}: {error}") }),
             }
         }
-        // What is swapped out counts for no limit of memory; a kernel without swap accounting has no such file.
+        // Swapped memory counts for no limit. A kernel without swap accounting has no such file.
         if limits.memory.is_some()
             && let Ok(file) = control("memory.swap.max")
         {
@@ -85,7 +85,8 @@ impl Cgroup {
     }
 }
 
-/// Returns true if the calling process was born in a cgroup. Even a move that changes nothing waits for the kernel's grace period.
+/// Returns true if the calling process is in the cgroup already. Even a move that changes nothing waits for a grace
+/// period of the kernel.
 fn is_member(path: &Path) -> bool {
     let own = std::process::id();
     std::fs::read_to_string(path.join("cgroup.procs"))

@@ -1,4 +1,4 @@
-//! Checks that a host can enforce a policy at all, whatever the run, and finds the scope of a refusal.
+//! Checks that a host can enforce a policy at all, for any run, and finds the scope of a refusal.
 
 use std::path::Path;
 
@@ -42,10 +42,10 @@ impl PlanError {
 
 impl Policy {
     // Decision 0031.
-    /// Checks whether this host can enforce the policy at all, whatever the run.
+    /// Checks that this host can enforce the policy at all, for any run.
     ///
     /// # Errors
-    /// Names what the host lacks.
+    /// Names the feature that the host lacks.
     pub fn check_host(&self, host: &Support) -> Result<(), PlanError> {
         let abi = self.abi(host)?;
         let no_view = self.no_view(host, &Granted::default());

@@ -15,7 +15,6 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All controllers.
     pub const ALL: [Controller; 3] = [Self::Cpu, Self::Memory, Self::Pids];
 
     /// Returns the kernel's name of the controller, which is the name of the limit in a policy too.

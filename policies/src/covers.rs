@@ -1,7 +1,7 @@
 //! Places beneath the granted paths that the file system view covers, and grants that are refused because of them.
 //!
-//! Landlock grants a directory with all that lies beneath it, so what must not be reached there is covered by the view,
-//! or the run does not start.
+//! Landlock grants a directory with all that lies beneath it. So the view covers the forbidden places in it, or the run
+//! does not start.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -28,8 +28,8 @@ pub(crate) struct Cover {
 pub(crate) enum Covered {
     /// A place of the supervisor: a run in which it cannot be covered does not start.
     Supervisor,
-    /// The directory of another task, or the socket of another process. Its owner can move it at any time; a moved one is not
-    /// covered.
+    /// The directory of another task, or the socket of another process. Its owner can move it at any time, and a moved
+    /// place is not covered.
     Foreign,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn covers(
             }
             Standing::Holds(held) => held,
         };
-        // A directory of a task that the policy names itself, or that it lets be written, is granted on purpose.
+        // A grant of a task's directory by the policy itself, or for writing, is intended.
         let others = match tasks.standing_of_real(path) {
             Standing::Holds(held) if !access.writes() => held,
             Standing::Holds(_) | Standing::Inside(_) | Standing::Apart => Vec::new(),
@@ -93,8 +93,9 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     Ok(covers)
 }
 
-/// Reads the absolute paths of the kernel's list: the eighth column, which may hold blanks. The list has a line for each
-/// connection too, with the path of its listener: what one worker holds open costs the start of another nothing.
+/// Reads the absolute paths of the kernel's list: the eighth column, which may hold blanks. A connection has a line
+/// too, with the path of its listener. The set has each path once, so the open connections of one worker do not slow
+/// the start of another.
 fn bound_paths(text: &[u8]) -> BTreeSet<PathBuf> {
     let lines = text.split(|byte| *byte == b'\n').skip(1);
     let paths = lines.filter_map(|line| {

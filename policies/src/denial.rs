@@ -1,4 +1,4 @@
-//! What a policy denies, in the words of its author: the act, and the line that would allow it.
+//! Denials of a policy in the words of its author: the denied act, and the line that would allow it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::presets;
 use crate::surroundings::Surroundings;
 use crate::toolchains::Toolchain;
 
-/// How many of the hosts that a policy has are repeated in a line that adds one.
+/// Limit on the hosts of a policy that a proposed line repeats beside the new host.
 const REPEATED: usize = 8;
 
 /// Something that a policy denies.
@@ -25,23 +25,23 @@ pub struct Denial {
     pub act: String,
     /// The line that allows it, such as `filesystem.toolchains = ["cargo"]`, as TOML for the top of a file; none where nothing does.
     pub line: Option<String>,
-    /// Where that line stands, such as `in lanes.d/news.toml`; none for the policy.
+    /// File of that line, such as `in lanes.d/news.toml`; none if the line goes into the policy itself.
     pub place: Option<String>,
 }
 
 /// The lane of a run, whose file names hosts for its runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneHosts {
-    /// The name of the lane, which is that of its file.
+    /// Name of the lane; its file has the same name.
     pub name: String,
-    /// Whether the operator has a file for it. A built-in lane has none.
+    /// True if the operator has a file for the lane. A built-in lane has none.
     pub has_file: bool,
     /// The hosts that it names.
     pub hosts: BTreeSet<HostRule>,
 }
 
 impl LaneHosts {
-    /// Returns whether a target is one of its hosts.
+    /// Returns true if the lane's hosts cover a target.
     pub fn names(&self, target: &Target) -> bool {
         permit(&self.hosts, target)
     }
@@ -56,7 +56,8 @@ impl LaneHosts {
     }
 }
 
-/// The key of a list of hosts, with one more than it has. Of many the first are repeated, and a comment says that there are others.
+/// Returns the line of a list of hosts with one more host. Only the first of many are repeated, and a comment says that
+/// there are others.
 fn hosts_line(key: &str, known: &BTreeSet<HostRule>, more: &Target) -> String {
     let repeated = known.iter().take(REPEATED).map(ToString::to_string);
     let hosts: Vec<String> = repeated.chain([more.to_string()]).collect();
@@ -67,15 +68,15 @@ fn hosts_line(key: &str, known: &BTreeSet<HostRule>, more: &Target) -> String {
 /// Home directories in which people have toolchains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Homes {
-    /// That of the worker's user, or the one that the policy names.
+    /// Home of the worker's user, or the home that the policy names.
     pub own: Option<PathBuf>,
     /// The homes of other users.
     pub others: Vec<PathBuf>,
 }
 
 impl Policy {
-    /// Returns what the policy denies about a path, by the answer of [`Policy::explain`]; nothing where it grants it. `homes`
-    /// is where toolchains are known.
+    /// Returns the denial of a path, by the answer of [`Policy::explain`]; none if the policy grants the path. A path beneath one
+    /// of `homes` may belong to a toolchain, and the line then names the toolchain.
     pub fn denial(&self, path: &Path, want: Want, around: &Surroundings, homes: &Homes) -> Option<Denial> {
         match self.explain(path, want, around) {
             Answer::Granted(_) | Answer::Unconfined => return None,
@@ -90,8 +91,8 @@ impl Policy {
         Some(Denial { act: format!("{act} {}", path.display()), line, place: None })
     }
 
-    /// Returns that the policy denies connecting to a target. `named` is what it would have to name: the target, or the address
-    /// that it has turned out to have. Where the policy is a built-in one, the lane of the run is what names it.
+    /// Returns the denial of a connection to a target. `named` is the host that the policy would have to name: the target itself,
+    /// or the address that its name resolved to. The line for a built-in policy goes into the run's lane.
     pub fn host_denial(&self, target: &Target, named: &Target, lane: Option<&LaneHosts>) -> Denial {
         let broker = self.brokers_of(target).next().filter(|_| target == named);
         if let Some(broker) = broker {
@@ -101,7 +102,7 @@ impl Policy {
         let resolved = if target == named { String::new() } else { format!(", which is {}", named.host) };
         let act = format!("connecting to {target}{resolved}");
         if named.is_own_proxy() {
-            // A line that names it would not help: in the run this address is the proxy itself.
+            // A line that names this address would not help: in the run it is the proxy itself.
             return Denial { act, line: None, place: None };
         }
         let (added, place) = match lane.filter(|_| self.is_builtin()) {
@@ -111,7 +112,7 @@ impl Policy {
         Denial { act, line: Some(added), place }
     }
 
-    /// Whether it is one that nobody can add a line to.
+    /// Returns true for a built-in policy, which has no file to add a line to.
     fn is_builtin(&self) -> bool {
         presets::NAMES.contains(&self.name())
     }
@@ -121,7 +122,8 @@ impl Policy {
         if closed.into_iter().any(|place| path.starts_with(place)) {
             return None;
         }
-        // What is put together for the run, such as the `.git` of its worktree, is that whatever a policy grants.
+        // Files that the supervisor arranges for a run, such as the `.git` of its worktree, do not depend on the
+        // policy's grants.
         let mut steps = around.arrangement.steps.iter();
         let made = steps.any(|step| matches!(step, Arrange::Fresh { at } if path.starts_with(at)));
         if made {
@@ -158,7 +160,7 @@ impl Policy {
         Some(format!("filesystem.add.{key} = [\"{}\"]", place.display()))
     }
 
-    /// Says that this policy denies an act, and what would allow it.
+    /// Describes a denial of this policy, with the line that would allow the act.
     pub fn tell(&self, denial: &Denial) -> String {
         let Denial { act, line, place } = denial;
         let name = self.name();

@@ -51,7 +51,7 @@ impl AsRef<String> for Name {
 pub(crate) const PROXY: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
 /// Variables that tell programs which hosts they reach without their proxy.
 pub(crate) const NO_PROXY: &str = "NO_PROXY";
-/// Returns true if a variable is the supervisor's: it is set for each run, so that a policy's value for it would mean nothing.
+/// Returns true if the supervisor sets a variable for each run, so that a policy's value would have no effect.
 pub(crate) fn is_reserved(name: &str, mode: Mode) -> bool {
     let of_proxy = || PROXY.into_iter().chain([NO_PROXY]).any(|own| name.eq_ignore_ascii_case(own));
     let of_run = matches!(name, "HOME" | "TMPDIR");

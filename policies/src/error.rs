@@ -101,7 +101,7 @@ pub enum PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// `read policy <file>:<line> (<key>): <what is wrong>`.
+/// Writes `read policy <file>:<line> (<key>): <cause>`.
 impl std::fmt::Display for PolicyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = self.key().map(|key| format!(" ({key})")).unwrap_or_default();

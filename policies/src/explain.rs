@@ -1,4 +1,4 @@
-//! Answers what a policy lets a run do with a path, and by which of its words.
+//! Explains the use of a path under a policy, with the word of the policy that decides.
 
 use std::path::{Path, PathBuf};
 
@@ -46,8 +46,8 @@ impl Policy {
             let over = places.iter().filter(|place| real.starts_with(place));
             over.map(|place| place.components().count()).max()
         };
-        // What is closed is covered beneath a grant, but for what is the run's own in it. The directory of another task is
-        // covered beneath a grant for reading alone: one for writing is meant (`covers`).
+        // A closed place is covered beneath a grant, except for the run's own parts of it. The directory of another
+        // task is covered only beneath a grant for reading, because a grant for writing is intended (`covers`).
         let is_covered = |task: &&PathBuf| {
             words.iter().any(|(access, base, _)| {
                 let base = leads_to(base);

@@ -16,7 +16,7 @@ pub enum FilterError {
     Compile(#[from] seccompiler::BackendError),
 }
 
-/// For each call, when it is refused: always, or where all conditions of one rule hold.
+/// Conditions under which each call is refused: always, or if all conditions of one rule hold.
 pub(crate) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 pub(crate) fn add(

@@ -36,7 +36,7 @@ enum Named {
     Block(IpAddr, u8),
 }
 
-/// What a worker asks its proxy for.
+/// Host and port that a worker asks its proxy for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
     /// By name or by address.
@@ -54,7 +54,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Why a text names no host.
+/// Reason why a text names no host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// There is nothing.
@@ -63,7 +63,7 @@ pub enum HostError {
     /// The name system has no such name.
     #[error("it is not the name or the address of a host")]
     Name,
-    /// It is the address of a page, or a part of one.
+    /// The text is the address of a page, or a part of it.
     #[error(
         "it is written as HOST or HOST:PORT, without a scheme and without a path, as in `api.example.org:443`"
     )]
@@ -140,7 +140,7 @@ impl Target {
     /// Reads `host:port`; without a port it is `usual`, or refused where there is none.
     ///
     /// # Errors
-    /// Says what of it names nothing.
+    /// Names the part of the text that is wrong.
     pub fn parse(text: &str, usual: Option<u16>) -> Result<Self, HostError> {
         let (host, port) = split(text)?;
         let port = port.or(usual).ok_or(HostError::Port)?;
@@ -148,7 +148,7 @@ impl Target {
     }
 }
 
-/// Splits a port from a host. What is in brackets, and an address of IPv6 without any, has its colons to itself.
+/// Splits a port from a host. Colons in brackets, and in an IPv6 address without brackets, belong to the host.
 fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
     if text.contains("://") {
         return Err(HostError::Url);
@@ -231,7 +231,7 @@ impl fmt::Display for HostRule {
 }
 
 impl HostRule {
-    /// Whether a worker may ask for this.
+    /// Returns true if a worker may ask for the target.
     fn permits(&self, target: &Target) -> bool {
         self.names(&target.host)
             && self.port.map_or(USUAL_PORTS.contains(&target.port), |port| port == target.port)
@@ -251,13 +251,13 @@ impl HostRule {
     }
 }
 
-/// Whether a policy that names these hosts lets a worker ask for one: a name as itself or by a wildcard, an address as itself
-/// or by its block. What a name resolves to is another question.
+/// Returns true if a policy with these rules lets a worker ask for the target: a name as itself or by a wildcard, an address as itself
+/// or by its block. The caller checks the addresses that a name resolves to.
 pub(crate) fn permit<'a>(rules: impl IntoIterator<Item = &'a HostRule>, target: &Target) -> bool {
     rules.into_iter().any(|rule| rule.permits(target))
 }
 
-/// Whether a policy that names these hosts names one, on whatever port.
+/// Returns true if one of these rules names the host, on any port.
 pub(crate) fn name<'a>(rules: impl IntoIterator<Item = &'a HostRule>, host: &Host) -> bool {
     rules.into_iter().any(|rule| rule.names(host))
 }

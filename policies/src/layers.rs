@@ -74,8 +74,8 @@ impl Policy {
         vec![files, self.network.report(reach, abi, filtered), scopes]
     }
 
-    /// Returns the holes of a view on a host with this Landlock ABI. Landlock keeps a run from looking into processes outside of
-    /// its domain; without it, `/proc/<pid>/root` of any other process of the same user is the host's root.
+    /// Returns the holes of a view on a host with this Landlock ABI. Landlock keeps a run from looking into processes
+    /// outside of its domain. Without it, `/proc/<pid>/root` of any other process of the same user is the host's root.
     pub(crate) fn leads_out(&self, abi: u32) -> Option<&'static str> {
         (abi == 0 && self.filesystem.proc == Proc::Host).then_some(
             "/proc/<pid>/root of another process of the same user leads out of the mount namespace",

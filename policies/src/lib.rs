@@ -7,7 +7,7 @@
 //! A [`Policy`] is TOML and denies whatever it does not grant. [`Policy::plan`] opens every path, builds the
 //! ruleset and compiles the filter, so that all that can fail has failed before the first restriction.
 //! [`Plan::apply`] restricts the calling single-threaded process for good; whatever it then executes inherits the
-//! restrictions. The [`Report`] says, layer by layer, what was enforced, what only partly, and what not at all.
+//! restrictions. The [`Report`] lists each layer as enforced, partly enforced or not enforced.
 //!
 //! What it does not promise: limits on disk space, protection from defects of the kernel, and hiding the metadata of
 //! files that belong to the same user where no mount namespace can be had.

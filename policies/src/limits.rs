@@ -86,7 +86,7 @@ impl FromStr for ByteSize {
     }
 }
 
-/// In the largest unit of which there is one, with a digit behind the point below ten: `1.5 GiB`, `64 MiB`.
+/// Writes the size in the largest unit that fits, with one decimal below ten: `1.5 GiB`, `64 MiB`.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut whole, mut rest, mut unit) = (self.0, 0, "B");
@@ -110,12 +110,12 @@ impl fmt::Debug for ByteSize {
     }
 }
 
-/// True if `RLIMIT_NPROC` counts this run alone.
+/// Extent of the count of `RLIMIT_NPROC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
-    /// The user, or its user namespace, is the run's own.
+    /// The run alone: it has a user, or a user namespace, of its own.
     Alone,
-    /// Every process of the user counts, so the limit is not set.
+    /// Every process of the user, so the limit is not set.
     Shared,
 }
 
@@ -172,7 +172,7 @@ impl Limits {
             ("message_queues", Resource::Msgqueue, Some(self.message_queues.0)),
             ("address_space", Resource::As, self.address_space.map(|size| size.0)),
             ("pending signals", Resource::Sigpending, Some(PENDING)),
-            // Else a caller with these privileges would pass them on.
+            // A caller with these privileges would otherwise pass them on.
             ("real-time priority", Resource::Rtprio, Some(0)),
             ("priority", Resource::Nice, Some(0)),
         ];

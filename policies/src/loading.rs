@@ -1,4 +1,4 @@
-//! Reading a policy: its text, the policies that it extends, and what no policy may say.
+//! Reads a policy: its text and the policies that it extends, and refuses contents that no policy may have.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Refuses what would be promised and not be so.
+    /// Refuses settings that this release would not hold.
     fn check(&self, source: &Source) -> Result<(), PolicyError> {
         for (key, grants, _) in self.filesystem.lists() {
             if grants.iter().any(|grant| grant.path == GrantPath::Absolute("/".into())) {

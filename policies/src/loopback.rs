@@ -1,4 +1,4 @@
-//! A network of the run's own, in which there is a loopback interface and nothing else.
+//! A network of the run's own, with a loopback interface and nothing else.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Set-user-ID and set-group-ID bits: a run sets none.
 //!
-//! `no_new_privs` keeps the run from gaining anything by such a file. Others who execute what a run has left in a
-//! directory that it shares with them would act as its user.
+//! `no_new_privs` keeps the run from gaining anything by such a file. Other users, who execute a file that a run has
+//! left in a shared directory, would act as its user.
 
 use nix::libc;
 use seccompiler::SeccompCondition;

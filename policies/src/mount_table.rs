@@ -48,7 +48,7 @@ impl MountTable {
         Self::spot_in(self.mount_of(path)?, path)
     }
 
-    /// The same by the names of the table alone, without a look at the path.
+    /// Locates a path by the names of the table alone, and never opens it.
     pub(crate) fn spot_by_name(&self, path: &Path) -> Option<Spot> {
         Self::spot_in(self.mount_by_name(path)?, path)
     }
@@ -58,7 +58,7 @@ impl MountTable {
         Some(Spot { device: mount.device.clone(), path: mount.root.join(inside) })
     }
 
-    /// Returns the mounts beneath a path: where each is, and what it shows.
+    /// Returns the mounts beneath a path, each with its mount point and the mounted place.
     pub(crate) fn beneath(&self, path: &Path) -> impl Iterator<Item = (&Path, Spot)> {
         let inner = self.mounts.iter().filter(move |mount| mount.at != path && mount.at.starts_with(path));
         inner.map(|mount| {
@@ -73,7 +73,7 @@ impl MountTable {
         known.filter(|mount| path.starts_with(&mount.at)).or_else(|| self.mount_by_name(path))
     }
 
-    /// The deepest mount, of those at one place the last.
+    /// Returns the deepest mount above a path; among mounts on one point, the last.
     fn mount_by_name(&self, path: &Path) -> Option<&Mount> {
         let over = self.mounts.iter().filter(|mount| path.starts_with(&mount.at));
         over.max_by_key(|mount| mount.at.as_os_str().len())
@@ -81,7 +81,7 @@ impl MountTable {
 }
 
 impl Mount {
-    /// Reads one line: id, parent, device, root, mount point, and what does not matter here.
+    /// Reads one line: id, parent, device, root and mount point. The other columns are not needed.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut words = line.split(|byte| *byte == b' ');
         let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse().ok();

@@ -1,4 +1,4 @@
-//! The single steps of making a file system view, and why one may fail.
+//! Single steps of making a file system view, with their errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::paths::PathError;
 /// Mount point of the old root until it is detached.
 pub(crate) const OLD: &str = "/.old";
 
-/// A view cannot be had here.
+/// Reason why a view cannot be made here.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {

@@ -1,7 +1,7 @@
-//! A file system view that holds only what is granted, at the same absolute paths.
+//! File system view that holds only the granted paths, at the same absolute paths.
 //!
 //! The view is a mount namespace of its own: an empty tmpfs as the root, the granted paths bound into it, and the old
-//! root detached. What is not there cannot be stat'ed, watched, chmod'ed or connected to.
+//! root detached. A path outside of the view cannot be stat'ed, watched, chmod'ed or connected to.
 //!
 //! The temporary directory of the run is always `/tmp`, because many programs write there whatever `TMPDIR` says; a
 //! granted path beneath `/tmp` is mounted in it. Directories above such a path are read-only and cannot be listed, so
@@ -23,7 +23,7 @@ use crate::paths::{Link, Opened, PathError};
 use crate::support::{Support, View};
 use crate::user_names::Replaced;
 
-/// Where the new root is mounted before it becomes the root; it exists on every host (hier(7)).
+/// Mount point of the new root before it becomes the root; the directory exists on every host (hier(7)).
 const STAGE: &str = "/tmp";
 const PROC: &str = "/proc";
 
@@ -41,24 +41,24 @@ pub(crate) struct Plan {
     tmp: Option<Place>,
 }
 
-/// Whose privileges make the view.
+/// Privileges by which the view is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Own,
     UserNamespace,
-    /// With those that the caller has in the user namespace that it was born in.
+    /// The caller was born in a user namespace, and uses its privileges there.
     Entered,
 }
 
-/// Whose processes `/proc` shows.
+/// Processes that `/proc` shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Processes {
     Host,
-    /// Those of the caller's pid namespace, by the numbers that it knows them by.
+    /// Processes of the caller's pid namespace, under the numbers that they have there.
     Own,
 }
 
-/// One mount of the view, in the order in which they are made: what comes later lies beneath or apart.
+/// Mount of the view. Mounts are made in the order of their paths: a later mount lies beneath an earlier one or apart from it.
 #[derive(Debug)]
 enum ViewMount {
     Bind(Place),
@@ -73,7 +73,7 @@ impl ViewMount {
         }
     }
 
-    /// Of one path the cover comes before what is bound over it, and what is writable before what is not.
+    /// Returns the order among mounts on one path: the cover, then a writable mount over it, then a read-only one.
     fn rank(&self) -> u8 {
         match self {
             Self::Cover(_) => 0,
@@ -89,10 +89,10 @@ struct Place {
     writable: bool,
 }
 
-/// What else a view holds.
+/// Contents of a view beside the granted paths.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extras {
-    /// What is covered beneath the granted paths.
+    /// Covers beneath the granted paths.
     pub(crate) covers: Vec<Cover>,
     /// Files with another content than the host's.
     pub(crate) replaced: Vec<Replaced>,
@@ -130,10 +130,11 @@ impl Plan {
         for step in wanted {
             let above = steps.iter().rev().find(|above| step.path().starts_with(above.path()));
             let needed = match (&step, above) {
-                // What lies beneath a bound path is bound with it.
+                // A path beneath a bound path is bound with it.
                 (ViewMount::Bind(place), Some(ViewMount::Bind(above))) => place.writable && !above.writable,
                 (ViewMount::Bind(_), _) => true,
-                // What the run may write is its own; what is not there, or covered as a whole, needs no cover.
+                // A writable mount belongs to the run. A missing place, and a place in a covered directory, need no
+                // cover.
                 (ViewMount::Cover(_), Some(ViewMount::Bind(above))) => !above.writable,
                 (ViewMount::Cover(_), _) => false,
             };
@@ -172,7 +173,7 @@ impl Plan {
         Self { arranged, ..self }
     }
 
-    /// Returns what those steps show.
+    /// Returns the paths that those steps show.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&Opened, Access)> {
         self.arranged.iter().filter_map(Arranged::granted)
     }
@@ -182,14 +183,14 @@ impl Plan {
         self.replaced.iter().map(|file| file.at)
     }
 
-    /// Whether the run gets a user namespace of its own.
+    /// Returns true if the run gets a user namespace of its own.
     pub(crate) fn makes_user_namespace(&self) -> bool {
         self.how != How::Own
     }
 }
 
-/// Makes a view of the host's `/usr` that of the calling process, to learn whether this host permits it. For a
-/// single-threaded process that then exits.
+/// Gives the calling process a view with the host's `/usr`, to learn whether this host permits it. For a single-threaded process that
+/// then exits.
 ///
 /// # Errors
 /// Names the step that is not permitted.
@@ -211,7 +212,7 @@ pub fn probe_view() -> Result<(), ProbeError> {
 
 #[cfg(test)]
 impl Plan {
-    /// Whether the run sees something empty in place of a path.
+    /// Returns true if the run sees an empty file or directory in place of a path.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.steps.iter().any(|step| matches!(step, ViewMount::Cover(cover) if cover.at == path))
     }

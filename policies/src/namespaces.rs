@@ -1,7 +1,7 @@
 //! Namespaces that a process makes for itself and its children: of users, and of processes.
 //!
-//! A pid namespace ties a tree of processes to its first one: when that ends, for whatever reason, the kernel kills all
-//! others. It needs privileges, or a user namespace in which the caller keeps its own uid.
+//! A pid namespace ties a tree of processes to its first process: when that ends, for any reason, the kernel kills all
+//! others. Making one needs privileges, or a user namespace in which the caller keeps its own uid.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct NamespaceError {
     pub(crate) source: io::Error,
 }
 
-/// By what a process makes a pid namespace for its children.
+/// Means by which a process makes a pid namespace for its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PidNamespace {
@@ -40,7 +40,7 @@ pub enum PidNamespace {
 }
 
 impl PidNamespace {
-    /// Returns by what one can be had on a host with this view; none where it cannot. Only a try tells whether it works.
+    /// Returns the means on a host with this view; none if there are none. Only a try shows that they work.
     pub fn of(view: &View) -> Option<Self> {
         match view {
             View::Privileged => Some(Self::Privileged),

@@ -84,7 +84,8 @@ impl Network {
         host.parse().is_ok_and(|host| hosts::name(&self.hosts, &host))
     }
 
-    /// Returns true if the proxy of a run may connect to a host that its worker names, or to an address that is not the internet's.
+    /// Returns true if the proxy of a run may connect to a host that its worker names, or to an address outside of the
+    /// public internet.
     pub fn permits(&self, target: &Target) -> bool {
         self.mode == Mode::Proxy && hosts::permit(&self.hosts, target)
     }

@@ -13,21 +13,21 @@ use crate::user_names::Replaced;
 /// An empty file of the view, which covers others.
 const EMPTY: &str = "/.empty";
 
-/// Makes what covers files.
+/// Makes the empty file that covers other files.
 pub(crate) fn prepare() -> Result<(), MountError> {
     at("make", Path::new(EMPTY), std::fs::File::create(EMPTY).map(drop))
 }
 
 impl Cover {
-    /// Covers the path with an empty file or directory, and returns a directory that is still to be sealed: places of the run's own
-    /// may have to be shown in it.
+    /// Covers the path with an empty file or directory. Returns a directory that must still be sealed, because places
+    /// of the run's own may be shown in it before.
     pub(crate) fn mount(&self) -> Result<Option<&Path>, ProbeError> {
         let target = match Opened::real(&self.at) {
             Ok(target) => target,
             Err(error) if self.what == Covered::Foreign || error.is_missing() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // The open file, so that its owner cannot put another in its place.
+        // The open file is used, so that its owner cannot put another in its place.
         let name = PathBuf::from(format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd()));
         let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         if target.kind == Kind::Directory {

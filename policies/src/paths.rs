@@ -180,7 +180,7 @@ impl Opened {
         Self::new(whole.to_owned(), fd)
     }
 
-    /// Returns itself where it is a directory.
+    /// Returns the path if it is a directory.
     pub(crate) fn directory(self) -> Result<Self, PathError> {
         match self.kind {
             Kind::Directory => Ok(self),

@@ -1,4 +1,4 @@
-//! From a policy to a plan: everything that can fail, before the first restriction.
+//! Makes a plan from a policy. Every step that can fail comes here, before the first restriction.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use crate::syscalls::{self, UnixSockets};
 use crate::user_names;
 use crate::way_out::WayOut;
 
-/// A policy made ready for one run: it only remains to apply it.
+/// A policy that is ready to be applied to one run.
 #[derive(Debug)]
 #[must_use = "nothing is confined until the plan is applied"]
 pub struct Plan {
@@ -49,7 +49,7 @@ pub struct Plan {
     pub(crate) layers: Vec<LayerReport>,
 }
 
-/// True if `/proc` is to show the processes of the run's own pid namespace where no view does.
+/// Handling of `/proc` for a run in its own pid namespace without a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnProcesses {
     /// The host's `/proc` fits, or the view has its own.
@@ -184,7 +184,7 @@ impl Policy {
         if !self.is_confined() {
             return Ok(found);
         }
-        // Without a right to truncate, or rights at all, a policy of files is none.
+        // Without a right to truncate, a policy of files has no effect.
         let needed = self.min_abi.max(3);
         if self.is_hard() && found < needed {
             return Err(PlanError::Abi { policy: self.name.clone(), needed, found });
@@ -213,7 +213,7 @@ impl Policy {
         Ok(files.open(around)?)
     }
 
-    /// Returns why the run has no view, or nothing where it has one.
+    /// Returns the reason why the run has no view; none if it has one.
     pub(crate) fn no_view(&self, host: &Support, granted: &Granted) -> Option<String> {
         if !self.is_confined() || self.process.mount_namespace == MountNamespace::Off {
             return Some("the policy asks for none".to_owned());
@@ -272,7 +272,7 @@ impl Policy {
         Ok((plan, report))
     }
 
-    /// Refuses a network of the run's own where it cannot be made, or the board could not be reached from it.
+    /// Refuses a network of the run's own if it cannot be made, or if the run could not reach the board from it.
     pub(crate) fn check_own_network(
         &self,
         board: &BoardAccess,
@@ -291,7 +291,7 @@ impl Policy {
         Err(PlanError::Loopback { policy: self.name.clone(), why })
     }
 
-    /// Opens the way on which the listening socket of the run's proxy goes out of its network.
+    /// Opens the channel through which the listening socket of the run's proxy leaves the run's network.
     fn way_out(&self, around: &Surroundings) -> Result<Option<WayOut>, PlanError> {
         if !self.has_proxy() {
             return Ok(None);
@@ -302,7 +302,7 @@ impl Policy {
         Ok(Some(WayOut::to(keeper)?))
     }
 
-    /// Refuses a run whose files nothing would hold, unless the policy accepts that.
+    /// Refuses a run whose access to files nothing would limit, unless the policy accepts that.
     pub(crate) fn check_files(&self, abi: u32, view: bool) -> Result<(), PlanError> {
         let (why, hint) = match self.leads_out(abi) {
             _ if !self.is_confined() || abi > 0 || self.accepts(Accepted::Files) => return Ok(()),

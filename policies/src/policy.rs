@@ -90,7 +90,7 @@ pub enum Confinement {
     Off,
 }
 
-/// ABI 6 brought the scopes, without which a worker can signal every process of its user.
+/// ABI 6 added the scopes. Without them, a worker can signal every process of its user.
 const fn lowest_abi() -> u32 {
     6
 }

@@ -92,7 +92,7 @@ pub(crate) fn close_sources() -> Result<Closed, PrivilegeError> {
     Ok(Closed::All)
 }
 
-/// Becomes a user and its group, without supplementary groups. An ordinary caller can only stay who it is.
+/// Becomes a user and its group, without supplementary groups. An ordinary caller can only keep its own user.
 pub(crate) fn change_user(identity: Identity) -> Result<(), PrivilegeError> {
     let Identity { uid, gid } = identity;
     if uid == 0 || gid == 0 {

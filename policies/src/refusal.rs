@@ -60,7 +60,7 @@ pub enum PlanError {
         .place.display()
     )]
     Around { path: PathBuf, place: PathBuf },
-    /// A granted path holds what must be covered, and nothing can be covered.
+    /// A granted path holds a place that must be covered, and no place can be covered.
     #[error(
         "grant {}: {} lies in it, which is closed to this run and cannot be hidden ({why}); move it, or grant a \
          directory that does not hold it",
@@ -91,7 +91,7 @@ pub enum PlanError {
     /// The policy asks for a proxy, and nothing offers one here.
     #[error("reach the proxy that the policy {policy} leaves open: only a run of the daemon has one")]
     NoProxy { policy: String },
-    /// The listening socket of the proxy could not be handed to anybody.
+    /// The listening socket of the proxy could not be handed over.
     #[error(transparent)]
     WayOut(#[from] WayOutError),
     /// A secret could not be read.

@@ -20,7 +20,6 @@ pub struct Report {
 pub struct LayerReport {
     /// A layer that a policy can ask for.
     pub layer: Layer,
-    /// State of the enforcement.
     pub state: State,
     /// Reason for a missing part, or a detail of the enforcement.
     #[serde(default, skip_serializing_if = "Option::is_none")]

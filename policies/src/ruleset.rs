@@ -41,7 +41,7 @@ pub enum RulesetError {
     Partly,
 }
 
-/// Returns the crate's name of an ABI; later ones are used as the latest known.
+/// Returns the crate's value for an ABI. A later ABI counts as the latest known one.
 fn abi(number: u32) -> ABI {
     match number {
         0 => ABI::Unsupported,
@@ -57,8 +57,8 @@ fn abi(number: u32) -> ABI {
     }
 }
 
-/// Returns the rights that an access to such a file means. Device nodes are never made, and only a listed device may
-/// be controlled.
+/// Returns the rights of an access to a file of this kind. Device nodes are never made, and only a listed device may be
+/// controlled.
 fn rights(access: Access, kind: Kind, number: u32) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = read
@@ -89,7 +89,7 @@ fn rights(access: Access, kind: Kind, number: u32) -> BitFlags<AccessFs> {
     }
 }
 
-/// A ruleset that is complete but for what only exists after the mounts.
+/// A ruleset that lacks only the places that exist after the mounts.
 #[derive(Debug)]
 pub(crate) struct Rules {
     created: RulesetCreated,
@@ -167,8 +167,9 @@ pub fn confine_paths(read: &[PathBuf], write: &[PathBuf]) -> Result<(), RulesetE
     rules.restrict()
 }
 
-/// Puts the calling single-threaded process, and all processes that it starts, into a Landlock domain of its own below its present one.
-/// It keeps its files and its network. It can no longer trace a process outside, nor read the memory or the environment of one; from
+/// Puts the calling single-threaded process, and all processes that it starts, into a new Landlock domain beneath its
+/// present one. It keeps its files and its network. It can no longer trace a process outside of the domain, or read the
+/// memory or the environment of one; from ABI 6 on, it cannot signal one either.
 /// ABI 6 on it cannot signal one either.
 ///
 /// # Errors
@@ -180,7 +181,7 @@ pub fn enter_own_domain() -> Result<(), RulesetError> {
         return Err(RulesetError::Absent);
     }
     let mut rules = Rules::new(number, None)?;
-    // The filter of a run refuses openat2(2), with which other paths are opened; this one cannot be a link.
+    // The filter of a run refuses openat2(2), by which other paths are opened. This path cannot be a link.
     let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|source| PathError::Open { path: "/".into(), source })?;
     let all = AccessFs::from_all(abi(number));

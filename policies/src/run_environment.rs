@@ -13,7 +13,7 @@ use crate::way_out::PROXY_PORT;
 /// The `PATH` of a run whose policy says nothing about it.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What `LC_*` stands for: the categories of glibc's locale(7).
+/// Categories of glibc's locale(7) that `LC_*` stands for.
 const LOCALE: &[&str] = &[
     "LC_ALL",
     "LC_ADDRESS",
@@ -34,14 +34,14 @@ const LOCALE: &[&str] = &[
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Policy {
-    /// Returns the directories in which a run's programs are looked for, after those of its toolchains and of the caller.
+    /// Returns the directories in which a run's programs are searched, after the directories of its toolchains and of the caller.
     pub fn path(&self) -> &str {
         self.env.set.get("PATH").map_or(USUAL_PATH, String::as_str)
     }
 
-    /// Returns the environment of a run: `usual`, its toolchains', what the policy passes on of `from`, what the policy
-    /// sets, and `set`, each before the next. Its `PATH` is the policy's, or the usual one, behind `programs` and the
-    /// toolchains.
+    /// Returns the environment of a run. Later sources replace earlier ones: `usual`, the toolchains' variables, the
+    /// variables of `from` that the policy passes on, the policy's own variables, and `set`. `PATH` has `programs` and
+    /// the toolchains first, then the policy's directories, or the usual ones.
     pub fn environment(
         &self,
         from: impl Fn(&str) -> Option<OsString>,
@@ -76,8 +76,9 @@ impl Policy {
         if !self.has_proxy() {
             return BTreeMap::new();
         }
-        // A host of the policy is asked for through the proxy, also one on a loopback interface: that of this host. The
-        // proxy itself is never behind a proxy, though few programs understand an entry with a port.
+        // Hosts of the policy are requested through the proxy, also a host on a loopback interface, which is this
+        // host's. The proxy itself is never requested through a proxy, though few programs understand an entry with a
+        // port.
         let proxy = format!("127.0.0.1:{PROXY_PORT}");
         let mut own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
         if !own.contains(&"127.0.0.1") {

@@ -1,8 +1,8 @@
-//! Calls that change how a process is scheduled or limited: a run makes them for itself alone.
+//! Calls that change the scheduling or the limits of a process. A run may make them only for itself.
 //!
 //! Neither Landlock nor a signal's scope rules them, and for processes of the same user the kernel asks for no privilege.
-//! A filter sees numbers and cannot tell whose they are, so a number is allowed only where it means the caller (0), or is
-//! that of the run's first process.
+//! A filter sees numbers and cannot tell which process they belong to, so a number is allowed only if it means the caller (0) or equals
+//! the pid of the run's first process.
 
 use nix::libc;
 use seccompiler::SeccompCondition;
@@ -22,7 +22,7 @@ const BY_PROCESS: [i64; 5] = [
 /// (`setpriority(2)`, `ioprio_set(2)`).
 const BY_KIND: [(i64, [u64; 3]); 2] = [(libc::SYS_setpriority, [0, 1, 2]), (libc::SYS_ioprio_set, [1, 2, 3])];
 
-/// Refuses such calls for others than the caller and the run's first process, `own`.
+/// Refuses such calls for processes other than the caller and the run's first process, `own`.
 pub(crate) fn refuse_for_others(rules: &mut Rules, own: u32) -> Result<(), FilterError> {
     for number in BY_PROCESS {
         add(rules, number, another(0, own)?)?;

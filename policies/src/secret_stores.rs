@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 /// The bits of a mode that a file may not have.
 pub(crate) const FILE_BITS: u32 = 0o077;
-/// The same of a credential. systemd closes the directory; for the user of a unit it may use an access list, whose mask is then
-/// the group's part of the mode.
+/// Bits that the mode of a credential may not have. systemd closes the directory. For the user of a unit it may use an
+/// access list, whose mask then appears as the group's part of the mode.
 pub(crate) const CREDENTIAL_BITS: u32 = 0o037;
 /// The longest name, in bytes.
 const LONGEST: usize = 32;
-/// The most digits of a name. The keys of services have more, or capitals: a value is never taken for a name.
+/// Most digits of a name. The keys of services have more, or capitals, so that a value is never taken for a name.
 const DIGITS: usize = 4;
 
 /// The name of a secret: a credential of the daemon's unit, or else a file of the directory of secrets.
@@ -63,8 +63,8 @@ pub struct SecretStores {
 }
 
 impl SecretStores {
-    /// Returns the path of a named secret, with the bits that its mode may not have: the path of the credential where there is one,
-    /// else of the file.
+    /// Returns the path of a named secret, with the bits that its mode may not have: the credential if it exists, else
+    /// the file.
     pub(crate) fn find(&self, SecretName(name): &SecretName) -> Option<(PathBuf, u32)> {
         let credential = self.credential(name).filter(|path| path.symlink_metadata().is_ok());
         let file = || self.directory.as_deref().map(|dir: &Path| (dir.join(name), FILE_BITS));

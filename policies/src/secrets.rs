@@ -1,6 +1,8 @@
-//! Secrets of a run: named in a policy by where they are, read last before the command starts, and shown nowhere.
+//! Secrets of a run: a policy names their places, and the values are read last before the command starts, and shown
+//! nowhere.
 //!
-//! A policy, a plan, a run directory and a report have the reference alone. The value is read by the process that becomes the
+//! Policies, plans, run directories and reports have only the reference. The value is read by the process that becomes
+//! the
 //! worker, while it is still the daemon's user, and goes from the file into the environment of the command.
 //!
 //! See decision 0092.
@@ -24,20 +26,20 @@ use crate::secret_stores::{CREDENTIAL_BITS, FILE_BITS, SecretName, SecretStores}
 
 /// The largest secret, in bytes: a variable may not be much larger (execve(2), `MAX_ARG_STRLEN`).
 const LARGEST: u64 = 64 << 10;
-/// Where a secret is.
+/// Reference to a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {
-    /// A name: that of a credential, or else of a file in the directory of secrets.
+    /// Name of a credential, or else of a file in the directory of secrets.
     Named(SecretName),
     /// The name of a credential that systemd has given to the daemon (systemd.exec(5), "CREDENTIALS").
     Credential(CredentialName),
-    /// A file that belongs to root or to the daemon's user, and that nobody else may read.
+    /// File that belongs to root or to the daemon's user and that no other user may read.
     File(PathBuf),
 }
 
 impl<'de> Deserialize<'de> for Secret {
-    /// Somebody will write the value in the place of the reference. An error that repeats what it has found would show it.
+    /// Reads a reference. People sometimes write the value itself there, so an error never repeats the text that was found.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reference)
     }
@@ -65,7 +67,7 @@ impl<'de> Visitor<'de> for Reference {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
-        // What is not a name may be the value, so the error does not repeat it.
+        // A text that is no name may be the value, so the error does not repeat it.
         SecretName::try_from(text.to_owned()).map(Secret::Named).map_err(|_| E::custom(REFERENCE))
     }
 
@@ -106,7 +108,7 @@ impl From<CredentialName> for String {
     }
 }
 
-/// Why a secret was not read. It names the variable and the file, never a part of the value.
+/// Failure to read a secret. The message names the variable and the file, never a part of the value.
 #[derive(Debug, thiserror::Error)]
 #[error("read the secret of {variable} from {source_name}: {why}")]
 pub struct SecretError {
@@ -190,10 +192,10 @@ impl IntoIterator for Secrets {
 }
 
 impl Secret {
-    /// Reads the value, as a user that may. `variable` is what it is for.
+    /// Reads the value, as a user that may. `variable` names its purpose.
     ///
     /// # Errors
-    /// Names what it is for and where it was looked for.
+    /// Names the purpose and the place of the value.
     pub fn fetch(&self, variable: &str, stores: &SecretStores) -> Result<SecretValue, SecretError> {
         self.read(stores).map(SecretValue).map_err(|why| SecretError {
             variable: variable.to_owned(),
@@ -202,7 +204,7 @@ impl Secret {
         })
     }
 
-    /// Returns where the value is looked for, in words.
+    /// Describes the place of the value.
     pub fn place(&self, stores: &SecretStores) -> String {
         match self {
             Self::Named(name) => match stores.find(name) {
@@ -214,7 +216,7 @@ impl Secret {
         }
     }
 
-    /// Returns whether something is where the value is looked for, whatever that is.
+    /// Returns true if anything exists at the place of the value, readable or not.
     pub fn is_there(&self, stores: &SecretStores) -> bool {
         let path = match self {
             Self::Named(name) => stores.find(name).map(|(path, _)| path),
@@ -241,9 +243,9 @@ impl Secret {
 /// Byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a file that nobody else may touch in the ways that these bits of a mode are.
+/// Reads a file, and refuses it if its mode has one of the bits `open_to_others`.
 fn read_closed(path: &Path, open_to_others: u32) -> Result<OsString, Why> {
-    // Not waiting for who writes into a pipe; and what the last name links to is somewhere else.
+    // NONBLOCK: opening a FIFO must not wait for its writer. NOFOLLOW: a link would lead to a file that was not checked.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty()).map_err(io::Error::from)?);
     let meta = file.metadata()?;

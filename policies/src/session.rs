@@ -9,7 +9,7 @@ use nix::sys::signal::SigSet;
 /// A worker dies before its supervisor when memory runs out.
 const OOM_SCORE: &str = "500";
 
-/// How much nicer a worker is than its supervisor: it gets a third of the processor time, where both want it.
+/// Niceness of a worker above its supervisor's (nice(2)): when both want the processor, the worker gets a third of its time.
 const NICER: i32 = 5;
 
 /// Leads a new session, without a controlling terminal.
@@ -26,8 +26,8 @@ pub(crate) fn detach() -> Result<(), nix::Error> {
     }
 }
 
-/// Unblocks every signal and takes back every ignored one. A signal with a handler returns to its default at the exec,
-/// so that a handler is all that an ignored one needs.
+/// Unblocks every signal, and gives every ignored signal a handler. At the exec, a signal with a handler returns to its
+/// default (execve(2)), and an ignored one would stay ignored.
 ///
 /// # Errors
 /// When the mask or a handler cannot be set.
@@ -68,14 +68,14 @@ pub(crate) fn prefer_for_oom() -> Result<(), std::io::Error> {
     std::fs::write("/proc/self/oom_score_adj", OOM_SCORE)
 }
 
-/// Lets the supervisor go before the worker where processor time is short.
+/// Lets the supervisor run before the worker where processor time is short.
 ///
 /// # Errors
 /// When the priority cannot be changed.
 pub(crate) fn give_way() -> Result<(), rustix::io::Errno> {
     // Decision 0080.
-    // Where the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts within the run's
-    // session alone. The session keeps its share: a lower one would let any other load of the host slow all runs.
+    // If the kernel shares processors between sessions (sched(7), "The autogroup feature"), this counts only within the
+    // run's session. The session keeps its share: with a lower one, any other load of the host could slow all runs.
     rustix::process::nice(NICER).map(drop)
 }
 

@@ -21,7 +21,7 @@ const WATCHES: [(&str, &str); 2] = [
     ("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"),
 ];
 
-/// Returns how many files the host can have open, where it says so.
+/// Returns the number of files that the host can have open (`proc_sys_fs(5)`); none if it cannot be read.
 pub(crate) fn file_max() -> Option<u64> {
     number("/proc/sys/fs/file-max")
 }

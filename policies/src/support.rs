@@ -1,4 +1,4 @@
-//! What this host can enforce.
+//! Layers of confinement that this host can enforce.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::Controller;
 
-/// What this host, and the user of the calling process, can enforce.
+/// Layers of confinement that this host can enforce for the user of the calling process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Support {
     /// The Landlock ABI that both the kernel and this release know; 0 for none.
     pub landlock_abi: u32,
     /// The mask of Landlock's fixed errata.
     pub landlock_errata: u32,
-    /// Whether system calls can be filtered.
+    /// True if system calls can be filtered.
     pub seccomp: bool,
-    /// Where cgroup v2 is mounted.
+    /// Mount point of cgroup v2.
     pub cgroup: Option<PathBuf>,
     /// The controllers that the cgroups of runs have.
     #[serde(default)]
     pub controllers: BTreeSet<Controller>,
-    /// Whether user namespaces can be made, as far as the settings tell.
+    /// True if user namespaces can be made, as far as the settings tell.
     pub user_namespaces: bool,
     /// True if a run can have a file system view of its own.
     pub view: View,
@@ -50,15 +50,14 @@ pub enum View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardKind {
-    /// A Unix socket.
     Socket,
     /// A TCP port on the loopback address.
     Port,
 }
 
 impl Support {
-    /// Looks at the host without restricting the caller. Whether a view really can be had is known only to
-    /// [`crate::probe_view`], which needs a process of its own.
+    /// Examines the host, and does not restrict the caller. Only [`crate::probe_view`] shows that a view really works,
+    /// and it needs a process of its own.
     pub fn detect() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let user_namespaces = user_namespaces(Path::new("/proc"));
@@ -106,14 +105,14 @@ impl Support {
         }
     }
 
-    /// Returns true if a worker may make Unix sockets and still reach no foreign one: abstract sockets are scoped from ABI 6,
-    /// sockets with a path are ruled from ABI 9 or missing in the view.
+    /// Returns true if a worker may make Unix sockets and still cannot reach other processes' sockets: abstract sockets
+    /// are scoped from ABI 6 on, and sockets with a path are ruled from ABI 9 on or missing in the view.
     pub(crate) fn hides_sockets(&self, view: bool) -> bool {
         self.landlock_abi >= 6 && (view || self.landlock_abi >= 9)
     }
 }
 
-/// Returns the ABI by asking for what each one added. Nothing is restricted: the rulesets are dropped.
+/// Returns the ABI, found by a request for the rights of each. Nothing is restricted: the rulesets are dropped.
 fn landlock_abi() -> u32 {
     let hard = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let created = || hard().handle_access(AccessFs::Execute).and_then(Ruleset::create);

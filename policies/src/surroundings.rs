@@ -50,7 +50,7 @@ pub struct Surroundings {
     /// The home directory of the person whose toolchains the policy may grant.
     #[serde(default)]
     pub toolchain_home: Option<PathBuf>,
-    /// The socket of who keeps the listening socket of the run's proxy.
+    /// Socket of the keeper, which has the listening socket of the run's proxy.
     #[serde(default)]
     pub proxy: Option<PathBuf>,
     /// The directory of the daemon's credentials.
@@ -64,7 +64,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Returns where the secrets of the run are looked for.
+    /// Returns the places in which the secrets of the run are searched.
     pub(crate) fn secret_stores(&self) -> SecretStores {
         SecretStores { credentials: self.credentials.clone(), directory: self.secrets.clone() }
     }

@@ -116,7 +116,7 @@ const NAMESPACES: [i32; 7] = [
 ];
 
 /// `TIOCSTI`, `TIOCLINUX` and `TIOCSETD`: typing into a terminal, pasting into a console, and giving a terminal another line discipline,
-/// which the kernel loads as a module that nobody else needs (`ioctl_tty(2)`, `ioctl_console(2)`). The numbers are those of `asm-generic`.
+/// which makes the kernel load a module (`ioctl_tty(2)`, `ioctl_console(2)`). The numbers come from `asm-generic`.
 const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 
 /// The bits of a socket's type that are not flags.

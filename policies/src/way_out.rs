@@ -32,7 +32,7 @@ const BACKLOG: i32 = 128;
 const LISTENER: u8 = b'l';
 /// Message that comes with a socket on which the listening socket is to be sent.
 const ASK: u8 = b'a';
-/// Limit on the askers that wait for a listening socket: one daemon, and one that has ended meanwhile.
+/// Limit on the clients that wait for a listening socket: the daemon, and a daemon that has ended meanwhile.
 const WAITING: usize = 4;
 
 /// A step on the way of a listening socket that failed.
@@ -118,8 +118,8 @@ impl AsFd for Keeper {
     }
 }
 
-/// Asks the keeper at a path. What is returned becomes readable when there is an answer, for [`receive_listener`], or when the
-/// keeper has ended.
+/// Asks the keeper at a path for a listening socket. The returned stream becomes readable when there is an answer, for
+/// [`receive_listener`], or when the keeper has ended.
 ///
 /// # Errors
 /// `NotFound` or `ConnectionRefused` where there is no keeper: not yet, or no longer.

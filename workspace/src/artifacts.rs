@@ -27,7 +27,7 @@ pub enum ArtifactError {
     /// The file is larger than the limit of an artifact.
     #[error("it has more than {limit} bytes")]
     TooLarge {
-        /// The most that it may have.
+        /// Limit of the file, in bytes.
         limit: u64,
     },
     /// The file could not be read.
@@ -40,8 +40,8 @@ pub enum ArtifactError {
 
 /// Copies the file at `path`, from `workspace` on, into `to`. Returns its length in bytes.
 ///
-/// Follows symbolic links as long as they stay in the workspace, and reads regular files alone: no file that a worker may have planted
-/// makes this wait.
+/// Symbolic links are followed as long as they stay in the workspace. Only regular files are read, so that a FIFO or a
+/// device that a worker planted does not make the caller wait.
 pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Result<u64, ArtifactError> {
     let mut file = open_file(workspace, path, limit)?;
     let mut buffer = vec![0_u8; 64 * 1024];
@@ -61,7 +61,7 @@ pub fn take(workspace: &Path, path: &Path, limit: u64, to: &mut dyn Write) -> Re
     }
 }
 
-/// Finds out whether [`take`] could copy a file as it is now.
+/// Refuses a file that [`take`] could not copy as it is now.
 pub(crate) fn look(workspace: &Path, path: &Path, limit: u64) -> Result<(), ArtifactError> {
     open_file(workspace, path, limit).map(drop)
 }
@@ -69,6 +69,8 @@ pub(crate) fn look(workspace: &Path, path: &Path, limit: u64) -> Result<(), Arti
 fn open_file(workspace: &Path, path: &Path, limit: u64) -> Result<File, ArtifactError> {
     let top = open::directory(workspace).map_err(ArtifactError::Workspace)?;
     let inside = inside(workspace, path);
+    // NONBLOCK: the open of a planted FIFO must not wait for a writer (open(2)). NOCTTY: a planted terminal must not
+    // become the terminal of this process. BENEATH: no link may lead out (openat2(2)).
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let file = openat2(&top.fd, inside, flags, Mode::empty(), resolve).map(File::from).map_err(refused)?;
@@ -82,7 +84,7 @@ fn open_file(workspace: &Path, path: &Path, limit: u64) -> Result<File, Artifact
     Ok(file)
 }
 
-/// The path from the workspace on, where it was given from the root on.
+/// Returns the path from the workspace on. An absolute path may lead into the workspace.
 fn inside(workspace: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(workspace).unwrap_or(path).to_owned()
 }

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Base {
-    /// The repository's HEAD.
     #[default]
     Head,
-    /// A local branch, such as that of a parent task.
+    /// A local branch, such as a parent task's.
     Branch(String),
 }

@@ -9,40 +9,39 @@ use crate::error::WorkspaceError;
 use crate::repository;
 use crate::worktree::Worktree;
 
-/// A file or commit that a worker names.
+/// Files and commits that a worker says it hands over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// The workspace of the worker.
     pub workspace: PathBuf,
     /// Files, from the workspace on.
     pub files: Vec<PathBuf>,
-    /// The most bytes that each may have.
+    /// Limit on the size of each file, in bytes.
     pub limit: u64,
-    /// Commits, each in hex or the beginning of that. Where there are any, the workspace is a tree of git.
+    /// Commit ids in hex, whole or abbreviated. If there are any, the workspace is a working tree of git.
     pub commits: Vec<String>,
-    /// The worktree that is the workspace. Until its run is sealed, the new objects of the run are apart from those of the
-    /// repository.
+    /// Worktree of the workspace, if it is one. Until its run is sealed, the new objects of the run are apart from the
+    /// repository's.
     pub worktree: Option<Worktree>,
 }
 
-/// Something that is not there.
+/// A named file or commit that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unfounded {
-    /// A file is named that is not in the workspace.
+    /// A file that is not in the workspace, or that cannot be handed over.
     File {
-        /// Its path, as it was named.
+        /// Path as the worker named it.
         path: PathBuf,
         /// Reason why it cannot be handed over.
         why: String,
     },
-    /// A commit, as it was named.
+    /// Commit id as the worker named it.
     Commit(String),
 }
 
 impl Claims {
-    /// Returns the first of them that is not there.
+    /// Returns the first file or commit that does not exist.
     ///
     /// # Errors
     /// Where the repository cannot be opened by this user, or read.

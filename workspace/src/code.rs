@@ -14,7 +14,7 @@ pub enum Code {
     WorkspacePathEmpty,
     /// A path is not absolute.
     WorkspacePathRelative,
-    /// A path names what no workspace may be.
+    /// A path names a place that cannot be a workspace.
     WorkspacePathInvalid,
     /// Nothing is there.
     WorkspaceMissing,
@@ -34,9 +34,9 @@ pub enum Code {
     WorkspaceNotRemoved,
     /// A file system is mounted in it.
     WorkspaceMountInside,
-    /// Another run has it, or a directory above or inside it.
+    /// Another run has a lease on the directory, or on one above or inside it.
     WorkspaceHeld,
-    /// The workspace was removed while it was to be leased.
+    /// The workspace was removed while its lease was being taken.
     WorkspaceGone,
     /// Its lease could not be written.
     WorkspaceLeaseFailed,
@@ -58,7 +58,6 @@ pub enum Code {
     RepositoryNoBranch,
     /// A whole repository cannot be read.
     RepositoryUnreadable,
-    /// A repository was not cloned.
     RepositoryNotCloned,
     /// A repository was not written to.
     RepositoryNotWritten,
@@ -66,7 +65,7 @@ pub enum Code {
     RepositoryNotCommitted,
     /// The branch to begin from does not exist.
     BaseBranchMissing,
-    /// The branch of the task is in use, or its name is.
+    /// The branch of the task, or its name, is in use.
     BranchTaken,
     /// The branch has moved while it was looked at.
     BranchMoved,
@@ -88,19 +87,19 @@ pub enum Code {
     ReferencesNotKept,
 }
 
-/// Party to blame.
+/// Origin of a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The repository's: each worktree in it meets the same.
+    /// The repository: each worktree in it has the same defect.
     Repository,
-    /// The worktree's, or its branch's: it may hold work that is nowhere else.
+    /// The worktree or its branch, which may hold work that exists nowhere else.
     Work,
-    /// The directory's, or the way to it.
+    /// The directory, or the way to it.
     Place,
 }
 
 impl Code {
-    /// Returns where it comes from.
+    /// Returns the origin of the defect.
     pub fn origin(self) -> Origin {
         match self {
             Self::RepositoryMissing

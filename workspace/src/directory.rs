@@ -16,26 +16,26 @@ use crate::git::overrides;
 use crate::open::{self, OpenError};
 use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
 
-/// Why a directory cannot be a workspace.
+/// Reason why a directory cannot be a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It could not be opened.
+    /// The directory could not be opened.
     #[error("a directory workspace is not usable")]
     Open { path: PathBuf, source: OpenError },
-    /// Another user has made it where anybody may.
+    /// Another user made the directory in a place where every user may.
     #[error("{path} belongs to uid {owner}, and lies where every user may make a directory")]
     Foreign {
         /// The directory, or one above it.
         path: PathBuf,
         owner: u32,
     },
-    /// It could not be made.
+    /// The directory could not be made.
     #[error("failed to make {path}")]
     Make { path: PathBuf, source: std::io::Error },
 }
 
 impl DirectoryError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Open { source, .. } => source.hint(),
@@ -61,8 +61,8 @@ impl DirectoryError {
 
 /// Takes an existing directory as a workspace.
 ///
-/// No component of the path may be a symbolic link, nor another user's where every user may make one. Whether the owner is
-/// acceptable otherwise is the caller's rule.
+/// No component of the path may be a symbolic link, or belong to another user within a shared directory such as `/tmp`.
+/// The caller decides which owners are acceptable otherwise.
 pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
     let opened =
         open::directory(path).map_err(|source| DirectoryError::Open { path: path.to_owned(), source })?;
@@ -81,7 +81,7 @@ pub fn prepare(path: &Path) -> Result<Prepared, DirectoryError> {
     })
 }
 
-/// A directory that is there, and who owns it.
+/// A directory that exists, and its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ground {
     /// The directory.
@@ -90,12 +90,12 @@ pub struct Ground {
     pub owner: Owner,
 }
 
-/// Returns who owns a directory, so that the caller can choose the worker's user before anything is prepared.
+/// Returns the owner of a directory, so that the caller can choose the worker's user before anything is prepared.
 pub fn owner_of(path: &Path) -> Result<Owner, DirectoryError> {
     Ok(prepare(path)?.owner)
 }
 
-/// Returns a directory, or where it is missing the nearest one above it that is there: what is made there is its owner's.
+/// Returns a directory, or the nearest existing directory above it. The owner there may make the missing ones.
 pub fn ground_of(path: &Path) -> Result<Ground, DirectoryError> {
     let mut at = path;
     loop {
@@ -110,11 +110,11 @@ pub fn ground_of(path: &Path) -> Result<Ground, DirectoryError> {
     }
 }
 
-/// The mode of a directory in which every user may make something, and remove only what is theirs, as in `/tmp`.
+/// Mode bits of a directory such as `/tmp`: every user may make entries, and remove only their own (the sticky bit, inode(7)).
 const SHARED: u32 = 0o1002;
 
-/// Refuses a path through a directory that another user has made in a shared place: it may stand where the caller meant one
-/// of its own. A worker of root's is the owner of its directory, so nobody else's user works there.
+/// Refuses a path through a directory that another user has made in a shared place: it may stand where the caller meant its own
+/// directory. For root nothing is refused: its workers run as the owner of the directory.
 fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
     if own.is_root() {
         return Ok(());
@@ -132,7 +132,7 @@ fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// Makes a directory, and those above it that are missing, for this process's user alone, or takes the one that is there.
+/// Makes a directory and its missing parents for this process's user alone, or takes an existing directory.
 pub fn make(path: &Path) -> Result<Prepared, DirectoryError> {
     let mut at = ground_of(path)?.path;
     let failed = |path: &Path, source| DirectoryError::Open { path: path.to_owned(), source };
@@ -141,7 +141,7 @@ pub fn make(path: &Path) -> Result<Prepared, DirectoryError> {
     for name in missing {
         at.push(name);
         match mkdirat(&above.fd, name.as_os_str(), Mode::RWXU) {
-            // Somebody else may have made it meanwhile.
+            // Another process may have made it meanwhile.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(DirectoryError::Make { path: at, source: errno.into() }),
         }

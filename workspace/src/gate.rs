@@ -1,8 +1,9 @@
-//! The gates of places: shut while something there is removed, so that a removal is waited for and never taken for work.
+//! Gates of directories. A gate is shut while its directory is removed, so that others wait for the removal and do not
+//! take it for a run.
 //!
-//! Each directory has a gate beside its lease. A removal shuts the gate of its place, and holds those above open for others
-//! like it, from before it takes the lease until after it has given it back. Everybody else passes the same gates for the
-//! moment in which it takes its lease. So a run that is through the gates and finds the lease taken has met a run, not a removal.
+//! Each directory has a gate beside its lease. A removal locks the gate of its directory alone and shares the gates
+//! above it, from before it takes the lease until after it has released it. A run passes the same gates only while it
+//! takes its lease. So a run that has passed the gates and finds the lease taken has met another run, not a removal.
 //!
 //! The holder of a lease has its lock before it has written its name, so until then the file names the holder before
 //! it. The name is for messages, and decides nothing.
@@ -21,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The pause between two attempts. The kernel offers no wait for a file lock with a time limit.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Waits a moment for a removal; false when that was long enough.
+/// Returns a function that waits a moment for a removal. It returns false once the longest wait is over.
 pub(crate) fn timeout() -> impl FnMut() -> bool {
     let until = Instant::now() + LONGEST;
     move || {

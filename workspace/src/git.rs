@@ -21,8 +21,8 @@ use self::sharing::Sharing;
 use crate::base::Base;
 use crate::{links, open};
 
-/// Keeps `refs/heads/task` from being empty: `git gc` removes an empty one, and a grant follows the directory, not its name.
-/// Git and libgit2 pass over names that end in `.lock` when they list branches.
+/// File that keeps `refs/heads/task` from being empty. `git gc` removes an empty directory, and a grant belongs to the
+/// directory itself, not to its name. Git and libgit2 skip names that end in `.lock` when they list branches.
 const PLACEHOLDER: &str = "keeps-this-directory.lock";
 
 /// Names in a `.git` that a worker has of its own, or sees anyway.
@@ -54,8 +54,9 @@ const FILES: [&str; 7] = [
     "mailmap.file",
 ];
 
-/// Returns the repository around a path by the directory that holds its `.git`; from a linked worktree, the one it is linked
-/// to. None if there is none, or only a bare one. Nothing of the repository is read, so its owner does not matter.
+/// Returns the directory that holds the `.git` of the repository around a path; for a linked worktree, of its main
+/// repository. None without a repository, or for a bare one. No file of the repository is read, so its owner does not
+/// matter.
 pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
     let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
     // The metadata of a linked worktree lies inside the main repository's `.git`.
@@ -63,8 +64,8 @@ pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(git.parent()?).ok()
 }
 
-/// Refuses what cannot have worktrees of tasks: no repository, a bare one, one whose own files are somewhere else, such as a
-/// submodule, and one of another user.
+/// Refuses a path that cannot have worktrees of tasks: no repository, a bare repository, a repository with its files
+/// elsewhere, such as a submodule, and a repository of another user.
 pub(crate) fn usable(path: &Path) -> Result<(), GitError> {
     Source::open(path)?.refuse_borrowing()
 }
@@ -74,7 +75,7 @@ pub(crate) struct Source {
     git: Repository,
     /// The directory that was named.
     pub(crate) root: PathBuf,
-    /// What all its working trees share: its `.git`.
+    /// Directory that all its working trees share: its `.git`.
     pub(crate) common: PathBuf,
 }
 
@@ -130,14 +131,15 @@ impl Source {
         named
     }
 
-    /// Tells if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.
+    /// Returns true if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.
     pub(crate) fn has_hooks_in_trees(&self) -> bool {
         let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
         own.and_then(|own| own.get_string("core.hooksPath"))
             .is_ok_and(|path| !path.is_empty() && !path.starts_with(['/', '~']))
     }
 
-    /// Tells if a path can be shown to a worker by itself: it lies in the repository, and holds nothing that a worktree has of its own.
+    /// Returns true if a path can be shown to a worker by itself: it lies in the repository, and holds nothing that
+    /// each worktree has for itself.
     fn is_shown_alone(&self, path: &Path) -> bool {
         let is_kept_by_git = |inside: &Path| {
             let top = inside.components().next().map(|top| top.as_os_str().to_owned());
@@ -150,7 +152,8 @@ impl Source {
         }
     }
 
-    /// Refuses a repository that has not all its objects itself: they would have to be granted to the run as well.
+    /// Refuses a repository that borrows objects from another one, because those would have to be granted to the run as
+    /// well.
     pub(crate) fn refuse_borrowing(&self) -> Result<(), GitError> {
         let alternates = self.common.join("objects/info/alternates");
         let text = links::read_whole(&alternates).unwrap_or_default();
@@ -166,7 +169,7 @@ impl Source {
         &self.git
     }
 
-    /// Writes into the repository, with the modes that its settings ask for.
+    /// Runs a write into the repository with the file modes that its settings ask for.
     pub(crate) fn shared<T>(&self, write: impl FnOnce() -> T) -> T {
         let _sharing = self.git.config().ok().and_then(|settings| Sharing::begin(&settings));
         write()
@@ -209,7 +212,7 @@ impl Source {
         }
     }
 
-    /// Makes sure that a branch exists, from `start` where it does not, and returns the commit it points at.
+    /// Returns the commit of a branch. A missing branch is made at `start`.
     pub(crate) fn ensure_branch(&self, branch: &str, start: &Commit<'_>) -> Result<Oid, GitError> {
         if let Some(tip) = self.tip(branch)? {
             return Ok(tip);
@@ -232,7 +235,7 @@ impl Source {
         Ok(())
     }
 
-    /// Deletes a branch with its reflog; one that is gone already is fine.
+    /// Deletes a branch with its reflog; a missing branch is no error.
     pub(crate) fn delete_branch(&self, branch: &str) -> Result<(), GitError> {
         let deleted = match self.git.find_branch(branch, BranchType::Local) {
             Ok(mut found) => found.delete(),
@@ -246,7 +249,8 @@ impl Source {
         })
     }
 
-    /// Returns where a branch left a commit: their merge base, or the branch's own tip where they share no history.
+    /// Returns the commit at which a branch and another commit part: their merge base, or the branch's own tip if they
+    /// share no history.
     pub(crate) fn fork_point(&self, tip: Oid, start: Oid) -> Result<Oid, GitError> {
         match self.git.merge_base(tip, start) {
             Ok(base) => Ok(base),
@@ -260,7 +264,7 @@ impl Source {
         let failed = || self.read("the references");
         let mut lines = std::collections::BTreeMap::new();
         for reference in self.git.references().map_err(failed())? {
-            // One that cannot be read (a broken file) is none for the worker either.
+            // A broken reference does not exist for the worker either.
             let Ok(reference) = reference else { continue };
             if let Some(target) = reference.resolve().ok().and_then(|direct| direct.target()) {
                 lines.insert(reference.name_bytes().to_vec(), target);
@@ -275,7 +279,8 @@ impl Source {
         Ok(text)
     }
 
-    /// Counts the commits that `tips` reach and no branch, remote branch or tag does, the branches in `except` aside.
+    /// Counts the commits that `tips` reach and no branch, remote branch or tag reaches. The branches in `except` do
+    /// not count.
     pub(crate) fn commits_only_on(&self, tips: &[Oid], except: &[&str]) -> Result<usize, GitError> {
         let failed = || self.read("the history");
         let mut walk = self.git.revwalk().map_err(failed())?;
@@ -320,17 +325,17 @@ impl Source {
             .map_err(|source| GitError::Provide { path, source })
     }
 
-    /// Returns where the metadata of all linked worktrees is kept.
+    /// Returns the directory of the metadata of all linked worktrees.
     pub(crate) fn metadata(&self) -> PathBuf {
         self.common.join("worktrees")
     }
 
-    /// Returns where the branches `prefix/…` and their lock files are.
+    /// Returns the directory of the branches `prefix/…` and their lock files.
     pub(crate) fn heads(&self, prefix: &str) -> PathBuf {
         self.common.join("refs/heads").join(prefix)
     }
 
-    /// Returns where the reflogs of the branches `prefix/…` are.
+    /// Returns the directory of the reflogs of the branches `prefix/…`.
     pub(crate) fn logs(&self, prefix: &str) -> PathBuf {
         self.common.join("logs/refs/heads").join(prefix)
     }

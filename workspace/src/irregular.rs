@@ -1,4 +1,5 @@
-//! Finds what git would wait for, or be led away by: a FIFO, a socket, a device or a link where git expects a file.
+//! Finds entries that git would wait for, or that would lead it elsewhere: a FIFO, a socket, a device or a link where
+//! git expects a file.
 
 use std::ffi::{CStr, OsStr};
 use std::fmt;
@@ -19,7 +20,8 @@ const DEPTH: usize = 64;
 /// The directory of a repository.
 const DOT_GIT: &[u8] = b".git";
 
-/// An entry that is no file and no directory; a symbolic link to one is none where only git and a worker write.
+/// An entry that is neither a file nor a directory. Where only git and a worker write, a symbolic link is irregular
+/// too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Irregular {
     pub path: PathBuf,
@@ -33,7 +35,6 @@ pub struct Irregular {
 pub enum IrregularKind {
     /// A named pipe.
     Fifo,
-    /// A Unix socket.
     Socket,
     /// A character or block device.
     Device,
@@ -53,23 +54,24 @@ impl fmt::Display for Irregular {
     }
 }
 
-/// Searches the tree at `top` for the first such thing that git opens: anything in a `.git`, and elsewhere the files whose
-/// names begin with `.git`. Opens directories alone, and follows no symbolic link.
+/// Searches the tree at `top` for the first irregular entry that git opens: any entry in a `.git`, and elsewhere the
+/// files whose names begin with `.git`. Opens only directories, and follows no symbolic link.
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: false };
     search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
 }
 
-/// The same but for sockets: opening a socket never waits, and git makes some of its own.
+/// Searches as [`find`] does, and skips sockets: the open of a socket never waits, and git makes some of its own.
 pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: true };
     search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
 }
 
-/// Searches a directory that only git and a worker write for the first thing that is neither a file nor a directory. Git
-/// keeps no links there; one leads it, outside of the worker's walls, to what the worker cannot reach.
+/// Searches a directory that only git and a worker write for the first entry that is neither a file nor a directory.
+/// Git keeps no links there. A link would lead git, which runs outside of the worker's sandbox, to files that the
+/// worker cannot reach.
 pub(crate) fn planted(top: &Path) -> Option<Irregular> {
     match every_planted(top, &mut ControlFlow::Break) {
         ControlFlow::Break(found) => Some(found),
@@ -77,6 +79,7 @@ pub(crate) fn planted(top: &Path) -> Option<Irregular> {
     }
 }
 
+/// Removes all entries that [`planted`] would find. Returns the entry that could not be removed.
 pub(crate) fn remove_planted(top: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let removed = every_planted(top, &mut |found| match fs_err::remove_file(&found.path) {
         Ok(()) => ControlFlow::Continue(()),
@@ -95,7 +98,8 @@ fn every_planted<B>(top: &Path, visit: &mut dyn FnMut(Irregular) -> ControlFlow<
     }
 }
 
-/// Examines each entry, however many a worker has made: a skipped entry is an entry that a worker hides behind the others.
+/// Visits each irregular entry. No limit applies to their number, because a worker could hide an entry behind many
+/// others.
 fn planted_in<B>(
     held: &OwnedFd,
     path: &Path,
@@ -126,7 +130,7 @@ fn planted_in<B>(
             }
         }
     }
-    // Deeper than git's own directories it opens nothing.
+    // Git opens nothing deeper than its own directories.
     let Some(depth) = depth.checked_sub(1) else { return ControlFlow::Continue(()) };
     for below in inner {
         let name = below.file_name().map_or(Path::new("."), Path::new);
@@ -137,12 +141,12 @@ fn planted_in<B>(
     ControlFlow::Continue(())
 }
 
-/// Returns the area of a tree that a directory belongs to.
+/// Area of a tree, by the files that git opens in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Area {
-    /// A repository's own files: git may open each of them.
+    /// A repository's own files. Git may open each of them.
     Repository,
-    /// A working tree: git opens what it tracks and its own settings.
+    /// A working tree. Git opens the files that it tracks, and its own settings.
     Work,
 }
 
@@ -184,7 +188,7 @@ impl Search {
             }
         }
         let depth = depth.checked_sub(1)?;
-        // The repository's own files first: that is where most of them are opened.
+        // The repository's own files first, because git opens most of them.
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
             let name_of = Path::new(OsStr::from_bytes(name.to_bytes()));

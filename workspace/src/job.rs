@@ -1,4 +1,4 @@
-//! One piece of work on a workspace as data, so that a job process under the worker's uid can be asked to do it.
+//! Work on a workspace as data, so that a job process under the worker's uid can be asked to do it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::uncommitted::Uncommitted;
 use crate::worktree::{Sealed, Worktree, WorktreeError};
 use crate::{directory, git, scratch, size, tree};
 
-/// What is to be done.
+/// A request to a job process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Job {
@@ -31,7 +31,6 @@ pub enum Job {
     PrepareScratch {
         /// The directory of scratch workspaces.
         base: PathBuf,
-        /// The workspace's name.
         name: Name,
         /// The worker's user, if not the caller's.
         owner: Option<Owner>,
@@ -51,28 +50,23 @@ pub enum Job {
         /// The directory.
         path: PathBuf,
     },
-    /// Opens the repository as a start would, and refuses one that no run could use.
+    /// Opens the repository as the start of a run would, and refuses an unusable one.
     OpenRepository {
         /// The repository.
         path: PathBuf,
     },
     /// See [`Worktree::prepare`].
     PrepareWorktree {
-        /// Worktree in which the job works.
         worktree: Worktree,
-        /// Where a new branch starts.
+        /// Starting point of a new branch.
         base: Base,
-        /// Whose name the commits carry.
+        /// Author of the commits; none leaves the author to git's settings.
         author: Option<Author>,
     },
     /// See [`Worktree::seal`].
-    SealWorktree {
-        /// Where the job works.
-        worktree: Worktree,
-    },
+    SealWorktree { worktree: Worktree },
     /// See [`Worktree::rest`].
     CommitRest {
-        /// Where the job works.
         worktree: Worktree,
         /// Commits between which the run worked.
         span: Span,
@@ -83,35 +77,28 @@ pub enum Job {
     RemoveScratch {
         /// The directory of scratch workspaces.
         base: PathBuf,
-        /// The workspace's name.
         name: Name,
     },
     /// See [`crate::measure`].
     Measure {
         /// The directory that holds the tree.
         base: PathBuf,
-        /// The tree's name.
         name: Name,
     },
     /// See [`Worktree::remove`].
     RemoveWorktree {
-        /// Where the job works.
         worktree: Worktree,
-        /// What may be lost.
+        /// Kinds of work that may be lost.
         loss: Loss,
     },
     /// See [`Worktree::judge`].
     JudgeWorktree {
-        /// Where the job works.
         worktree: Worktree,
-        /// What may be lost.
+        /// Kinds of work that may be lost.
         loss: Loss,
     },
     /// See [`Worktree::status`].
-    Inspect {
-        /// Where the job works.
-        worktree: Worktree,
-    },
+    Inspect { worktree: Worktree },
     /// See [`repository::standing`].
     ExamineRepository {
         /// The repository.
@@ -128,9 +115,9 @@ pub enum Job {
     MakeRepository {
         /// The repository to be.
         path: PathBuf,
-        /// What it holds.
+        /// Contents of its files, by their paths.
         files: BTreeMap<String, String>,
-        /// Whose name its commit carries.
+        /// Author of its first commit.
         author: Author,
     },
     /// See [`repository::tip`].
@@ -145,7 +132,7 @@ pub enum Job {
         /// The working tree.
         path: PathBuf,
     },
-    /// Finds what has happened in a working tree since a commit.
+    /// Finds the commits and changes of a working tree since a commit.
     GatherEvidence {
         /// The working tree.
         path: PathBuf,
@@ -154,56 +141,50 @@ pub enum Job {
     },
     /// Compares two states of a repository.
     ReadDiff {
-        /// What is compared.
+        /// The two states to compare.
         of: DiffOf,
         /// The worktree whose run goes on.
         live: Option<Worktree>,
     },
-    /// Looks for what a worker says that it hands over.
-    FindClaims {
-        /// What it says.
-        claims: Claims,
-    },
-    /// The path to look from.
+    /// Looks for the files and commits that a worker says it hands over.
+    FindClaims { claims: Claims },
+    /// Finds the repository around a path.
     Discover {
-        /// Where to begin.
+        /// Path at which the search begins.
         path: PathBuf,
     },
     /// See [`irregular::find`].
-    FindIrregular {
-        /// The top of the tree.
-        top: PathBuf,
-    },
+    FindIrregular { top: PathBuf },
 }
 
-/// How much a [`Job`] may have to do.
+/// Upper bound on the work of a [`Job`], by which its time limit is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// It asks for a few directories by their names.
+    /// The job looks up a few directories by their names.
     Glance,
-    /// It reads a few files, or looks through a tree once.
+    /// The job reads a few files, or searches a tree once.
     Look,
-    /// It writes or removes a whole tree.
+    /// The job writes or removes a whole tree.
     Change,
 }
 
-/// What a [`Job`] came to.
+/// Result of a [`Job`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A workspace is ready.
     Prepared(Prepared),
-    /// What is there of a directory.
+    /// The directory, or its nearest existing parent, with its owner.
     Ground(Ground),
     /// A repository can have worktrees.
     Usable,
     /// A workspace is gone.
     Removed(Removal),
-    /// What a tree holds.
+    /// Size of a tree.
     Measured(Size),
-    /// What a worktree holds.
+    /// State of a worktree.
     Inspected(Status),
-    /// Where a repository stands.
+    /// State of a repository.
     Standing(Standing),
     /// A repository is there.
     Provided(Head),
@@ -211,9 +192,8 @@ pub enum Outcome {
     Committed(Committed),
     /// The commit at HEAD, in hex, if there is one.
     Head(Option<String>),
-    /// What has happened in a working tree.
+    /// Commits and changes of a working tree.
     Evidence(repository::Evidence),
-    /// The reply to a diff.
     Diff(Diff),
     /// The first missing thing that a worker has named.
     Unfounded(Option<Unfounded>),
@@ -223,12 +203,12 @@ pub enum Outcome {
     Sealed(Sealed),
     /// Changes that a run left uncommitted.
     Rest(Uncommitted),
-    /// What git would wait for, if there is such a thing.
+    /// The first file that git would wait for, if there is any.
     Irregular(Option<Irregular>),
 }
 
 impl Job {
-    /// Returns how much there may be to do.
+    /// Returns the upper bound on the work.
     pub fn effort(&self) -> Effort {
         match self {
             Self::PrepareWorktree { .. }

@@ -24,18 +24,18 @@ pub(crate) fn lease_path(leases_dir: &Path, place: Place) -> PathBuf {
 pub struct Lease {
     locked: File,
     path: PathBuf,
-    /// Shared locks on the leases of the directories above: a lease on one of them would be one on this place too.
+    /// Shared locks on the leases of the directories above, because a lease on one of them covers this directory too.
     above: Vec<File>,
-    /// Keeps others from taking a removal for work. Dropped after the locks.
+    /// Gates that a removal keeps shut, so that others do not take it for a run. Dropped after the locks.
     _gates: Option<Gates>,
 }
 
 impl Lease {
-    /// Takes the lease on a directory. A run that works there is not waited for; a removal is, for a limited time.
+    /// Takes the lease on a directory. Waits for a removal, for a limited time, and not for a run that works there.
     ///
-    /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own:
-    /// a shim calls this for itself, and its lease then outlives the daemon. A lease is had on the directory of that
-    /// identity alone: one that was removed or replaced meanwhile is [`LeaseError::Gone`].
+    /// `leases_dir` exists and belongs to the daemon; the lease file in it is made as needed. Each process takes its own: a shim
+    /// calls this for itself, and its lease then outlives the daemon. The lease is on the directory of that identity alone; if it
+    /// was removed or replaced meanwhile, the error is [`LeaseError::Gone`].
     pub fn acquire(
         leases_dir: &Path,
         workspace: &Path,
@@ -56,6 +56,7 @@ impl Lease {
         let above: Vec<_> =
             directories.map(|path| Ok((path, identity(path, workspace)?))).collect::<Result<_, _>>()?;
         let gates = Gates::pass(leases_dir, workspace, place, &above, wait)?;
+        // Checked behind the gates: before they opened, a removal may have taken the directory away.
         if identity(workspace, workspace)? != place {
             return Err(LeaseError::Gone { workspace: workspace.to_owned() });
         }
@@ -65,7 +66,7 @@ impl Lease {
             if source.kind() != io::ErrorKind::WouldBlock {
                 return LeaseError::Lock { path: path.clone(), source };
             }
-            // Those who work in it share its lease, and have signed their own.
+            // Runs inside of the directory share its lease, and have signed their own leases.
             match lock::take(&path, File::try_lock_shared) {
                 Ok(_) => LeaseError::HeldInside { workspace: workspace.to_owned() },
                 Err(_) => LeaseError::Held { workspace: workspace.to_owned(), holder: read_holder(&path) },
@@ -97,7 +98,7 @@ impl Drop for Lease {
     }
 }
 
-/// Returns which directory a path is, on the way to a workspace.
+/// Returns the identity of a directory on the way to a workspace.
 fn identity(path: &Path, workspace: &Path) -> Result<Place, LeaseError> {
     match rustix::fs::stat(path) {
         Ok(stat) => Ok(Place::of(&stat)),
@@ -106,7 +107,7 @@ fn identity(path: &Path, workspace: &Path) -> Result<Place, LeaseError> {
     }
 }
 
-/// Takes a share of the lease on each directory above a place, so that none is leased as a whole meanwhile.
+/// Shares the lease on each directory above a workspace, so that no other run takes one of them as a whole.
 fn share_above(
     leases_dir: &Path,
     workspace: &Path,
@@ -143,7 +144,8 @@ fn write_holder(file: &mut File, holder: &LeaseHolder) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// Removes the files of unowned leases and gates and returns their number; they are tiny, and `gc` is soon enough.
+/// Removes the files of free leases and gates, and returns their number. The files are tiny, so `gc` calls this soon
+/// enough.
 pub fn sweep_leases(leases_dir: &Path) -> Result<usize, LeaseError> {
     let list = |source| LeaseError::List { path: leases_dir.to_owned(), source };
     let mut removed = 0;

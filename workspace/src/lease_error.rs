@@ -14,7 +14,6 @@ use crate::code::Code;
 pub enum LeaseHolder {
     /// A run works in the directory.
     Run {
-        /// The board of the run.
         board: String,
         /// The run's number on that board.
         run: i64,
@@ -23,10 +22,7 @@ pub enum LeaseHolder {
         task: Option<String>,
     },
     /// The directory is measured or removed, because its task is over. Others wait for it.
-    Removal {
-        /// The board of the task.
-        removed_by_board: String,
-    },
+    Removal { removed_by_board: String },
 }
 
 impl std::fmt::Display for LeaseHolder {

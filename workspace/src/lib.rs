@@ -1,4 +1,4 @@
-//! Where a run works: prepares, leases, inspects and removes the directory of one worker.
+//! Workspaces of runs: prepares, leases, inspects and removes the directory of a worker.
 //!
 //! | kind | what [`Job`] makes of it | when it is removed |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //!
 //! The crate knows no task, no board and no process; everything is synchronous. As root the caller runs a [`Job`] in a
 //! short-lived job process under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out), because libgit2 and tree
-//! walks then meet files that a worker wrote. Such a job process needs a time limit: a worker can plant what makes a reader wait.
+//! walks then meet files that a worker wrote. Such a job process needs a time limit: a worker can plant files that make a reader wait.
 //! libgit2's ownership check stays on, and no `safe.directory` is ever written. libgit2 also reads the git configuration of
 //! `$HOME`, and fails where it may not enter it: start the job process with a `HOME` that the worker's uid can read or that does not
 //! exist, and without `XDG_CONFIG_HOME`.
@@ -17,8 +17,8 @@
 //!
 //! * no symbolic link is followed on the way to a workspace, nor while one is removed;
 //! * a preparation that was interrupted at any point is repaired by the next one, and finished work in it is kept;
-//! * a directory is leased by device and inode, so two boards cannot work in one place under two names, nor one in a directory
-//!   and another in one inside it. A removal is a holder that others wait for: it refuses neither a run nor another removal;
+//! * a directory is leased by device and inode, so two boards cannot work in one directory under two names, and no board works
+//!   inside of a directory in which another works. A run and a removal wait for a removal, and are not refused by it;
 //! * nothing that exists only in a worktree is deleted unless the caller permits it with [`Loss`].
 //!
 //! What it does not: filters such as git-lfs are not run at checkout (libgit2 executes nothing from a repository, which is the

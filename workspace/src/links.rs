@@ -14,13 +14,13 @@ const LONGEST: u64 = 8192;
 /// Bytes that a file of all references may have.
 const LARGEST: u64 = 256 * 1024 * 1024;
 
-/// Why a worktree could not be tied to its repository.
+/// Reason why a worktree could not be tied to its repository.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The directory of the worktree's metadata could not be made.
     #[error("create {path}")]
     CreateMetadata { path: PathBuf, source: std::io::Error },
-    /// One of the files could not be written.
+    /// A file of the tie could not be written.
     #[error("write {path}")]
     Write { path: PathBuf, source: std::io::Error },
 }
@@ -36,17 +36,17 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Tells whether every file is there and says what it should.
+    /// Returns true if every file exists with the expected meaning.
     pub(crate) fn are_good(&self, branch: &str) -> bool {
         self.wanted(branch).iter().all(LinkFile::is_good)
     }
 
-    /// Tells whether the worktree has an index, the last thing that a checkout writes.
+    /// Returns true if the worktree has an index, which a checkout writes last.
     pub(crate) fn has_index(&self) -> bool {
         self.metadata.join("index").symlink_metadata().is_ok_and(|found| found.is_file())
     }
 
-    /// Returns the other working tree that this metadata serves, if there is one that agrees.
+    /// Returns the other working tree of this metadata, if its `.git` leads back to the metadata.
     pub(crate) fn other_tree(&self) -> Option<PathBuf> {
         let file = resolved(&self.metadata, read(&self.metadata.join("gitdir"))?.as_str())?;
         let tree = file.parent()?.to_owned();
@@ -54,7 +54,7 @@ impl Links {
         (tree != self.tree && back == self.metadata).then_some(tree)
     }
 
-    /// Writes each file that is missing or wrong. What the working tree holds beside its `.git` is left alone.
+    /// Writes each file of the tie that is missing or wrong. All other files of the working tree stay.
     pub(crate) fn write(&self, branch: &str) -> Result<(), LinkError> {
         fs::create_dir_all(&self.metadata)
             .map_err(|source| LinkError::CreateMetadata { path: self.metadata.clone(), source })?;
@@ -89,7 +89,7 @@ impl Links {
         Self::replace(self.metadata.join("HEAD"), &format!("ref: refs/heads/{branch}\n"))
     }
 
-    /// Puts back a file of the metadata, where its content is another now; none removes it.
+    /// Restores a file of the metadata if its content differs. Without content, the file is removed.
     pub(crate) fn restore(&self, name: &str, content: Option<&[u8]>) -> Result<(), LinkError> {
         let path = self.metadata.join(name);
         let Some(content) = content else {
@@ -108,7 +108,7 @@ impl Links {
         put(&path, content).map_err(|source| LinkError::Write { path, source })
     }
 
-    /// Writes what the metadata says of its place in the repository, and HEAD where it is none.
+    /// Writes the files of the metadata that name its place in the repository, and HEAD if that is not valid.
     pub(crate) fn write_ties(&self, branch: &str) -> Result<(), LinkError> {
         let [commondir, gitdir, _, head] = self.wanted(branch);
         for file in
@@ -149,7 +149,7 @@ impl Links {
     }
 }
 
-/// One of the files, and what it should say.
+/// File of the tie, with its expected content.
 struct LinkFile {
     path: PathBuf,
     meaning: Meaning,
@@ -159,7 +159,7 @@ struct LinkFile {
 enum Meaning {
     /// A path, however written.
     Path { prefix: &'static str, target: PathBuf },
-    /// A reference or a commit: a worker may leave HEAD detached, and its work is to be found as it was.
+    /// A reference or a commit: a worker may leave HEAD detached, and its work must be found as it was left.
     Head,
 }
 
@@ -219,6 +219,7 @@ fn read_up_to(path: &Path, limit: u64) -> Option<String> {
 }
 
 fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    // A worker may have planted a link or a FIFO in the place of the file.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -230,10 +231,10 @@ fn bytes_up_to(path: &Path, limit: u64) -> Option<Vec<u8>> {
     (u64::try_from(content.len()).ok()? <= limit).then_some(content)
 }
 
-/// Returns the real path of what is written in a file of `directory`.
+/// Returns the real path of a path that a file in `directory` contains.
 fn resolved(directory: &Path, written: &str) -> Option<PathBuf> {
     let path = directory.join(written);
-    // The last component is what is named, link or not; only the way to it is resolved.
+    // The last component stays as it is named, even if it is a link. Only the way to it is resolved.
     match path.file_name() {
         Some(name) => Some(path.parent()?.canonicalize().ok()?.join(name)),
         None => path.canonicalize().ok(),

@@ -5,10 +5,10 @@ use crate::links;
 use crate::repository::{self, Diff, DiffOf};
 use crate::worktree::Worktree;
 
-/// Compares the working tree with a commit while its run goes on: what the run commits is not in the repository yet.
+/// Compares the working tree with a commit while its run goes on. The run's new objects are not in the repository yet.
 ///
 /// # Errors
-/// As [`crate::repository`] has them, and where the repository cannot be opened.
+/// The errors of a diff in [`crate::repository`], and an error if the repository cannot be opened.
 pub(crate) fn live_diff(worktree: &Worktree, of: &DiffOf) -> Result<Diff, WorkspaceError> {
     let tip = links::read(&worktree.own_branch()?).filter(|tip| git2::Oid::from_str(tip).is_ok());
     Ok(repository::diff(of, Some(&worktree.own_objects()?), tip)?)

@@ -24,6 +24,7 @@ pub(crate) fn take(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>)
             .into_parts()
             .0;
         try_lock(&file)?;
+        // The owner may have removed the file between the open and the lock. Then the name means another file.
         let held = file.metadata()?;
         match fs_err::symlink_metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (held.dev(), held.ino()) => return Ok(file),

@@ -43,7 +43,7 @@ impl OpenError {
             Self::Open { path, source } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 Some(format!("let this user enter and read {}", path.display()))
             }
-            // The target is not named: its existence is no matter of a tenant's user.
+            // The target is not named, because a tenant's user must not learn whether it exists.
             Self::Symlink { path } => {
                 Some(format!("name the directory itself, as `realpath -m {}` prints it", path.display()))
             }

@@ -48,7 +48,7 @@ pub enum PlacingError {
 /// the way, follows no symbolic link, and never waits for an entry that a worker may have planted.
 ///
 /// # Errors
-/// Where something else stands in the way, or the file cannot be written; what was there is unchanged then.
+/// Where something else stands in the way, or the file cannot be written; an existing file is unchanged then.
 pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
     let wrong = |errno: Errno| PlacingError::Write { path: path.to_owned(), source: errno.into() };
     let (parents, name) = inside(path)?;
@@ -70,8 +70,8 @@ pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> 
     placed.map_err(|source| PlacingError::Write { path: path.to_owned(), source })
 }
 
-/// Takes away what is at `path` beneath `dir` in the place of a file: a link goes, and what it leads to stays. A directory there is no
-/// file, and stays. No symbolic link is followed.
+/// Removes the file at `path` beneath `dir`. A link is removed, and its target stays. A directory at `path` stays. No symbolic link is
+/// followed.
 ///
 /// # Errors
 /// Where something else than a directory stands on the way, or the file cannot be removed.

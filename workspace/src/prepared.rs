@@ -1,4 +1,4 @@
-//! What a preparation hands back: the path, whose it is, and what a worker there needs beyond it.
+//! Result of a preparation: the path, its owner, and the further paths that a worker there needs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,19 +11,17 @@ use serde::{Deserialize, Serialize};
 pub struct Prepared {
     /// The directory, absolute and free of symbolic links; the worker's cwd.
     pub path: PathBuf,
-    /// Which kind of workspace it is.
     pub kind: Kind,
-    /// Whether it was there before.
+    /// Part of the workspace that had to be made.
     pub made: Made,
-    /// Who owns the directory.
     pub owner: Owner,
     /// The directory's identity, by which it is leased.
     pub place: Place,
-    /// Whether it is the top of a working tree of git.
+    /// True if the directory is the top of a working tree of git.
     pub is_repository: bool,
     /// The branch that is checked out; only for a worktree.
     pub branch: Option<Branch>,
-    /// What a worker needs beside `path` itself, which it always has in full.
+    /// Access of the worker beside `path` itself, to which it has full access.
     pub grants: Grants,
     /// Sentences about the workspace that a worker and people have to know.
     #[serde(default)]
@@ -50,9 +48,9 @@ pub enum Kind {
 pub enum Made {
     /// The workspace was made for this run.
     Created,
-    /// It was there, with whatever an earlier run left in it.
+    /// The workspace existed, with the files that an earlier run left in it.
     Reused,
-    /// Parts of it were there; the rest was added, and nobody's work was touched.
+    /// Parts of the workspace existed; the missing parts were added, and no work was touched.
     Repaired,
 }
 
@@ -79,9 +77,7 @@ impl Owner {
 /// The identity of a directory, whatever it is called: its device and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Place {
-    /// The device number.
     pub device: u64,
-    /// The inode number.
     pub inode: u64,
 }
 
@@ -102,10 +98,11 @@ pub struct Branch {
     pub head_commit: String,
 }
 
-/// What a worker gets beside the workspace.
+/// Access of a worker beside the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// What it sees in the place of what is there, in this order. Where it sees the host's own files, the paths below instead.
+    /// Steps that build the worker's view of these paths, in order. A worker without a view of its own gets `read` and `write`
+    /// instead.
     pub shown: Vec<Shown>,
     /// To be read, with all beneath.
     pub read: Vec<PathBuf>,
@@ -113,8 +110,8 @@ pub struct Grants {
     pub write: Vec<PathBuf>,
 }
 
-/// One step of what a worker sees. The crate of policies has the same as a type of its own (`policies::Arrange`), because neither of the two
-/// crates knows the other.
+/// Step of a worker's view. The crate `policies` has the same type as `policies::Arrange`, because neither of the two crates knows the
+/// other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
@@ -125,23 +122,20 @@ pub enum Shown {
     },
     /// A file or directory, to be read.
     Show {
-        /// Where.
         at: PathBuf,
         /// Its path on the host.
         source: PathBuf,
     },
     /// A file or directory, to be read and written.
     Lend {
-        /// Where.
         at: PathBuf,
         /// Its path on the host.
         source: PathBuf,
     },
     /// A symbolic link in such an empty directory.
     Link {
-        /// Where.
         at: PathBuf,
-        /// What it says.
+        /// Path that the link holds.
         target: PathBuf,
     },
 }

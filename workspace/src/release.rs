@@ -25,7 +25,7 @@ pub enum Loss {
     Accept,
 }
 
-/// True if there are uncommitted changes.
+/// Uncommitted changes of a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Changes {
@@ -43,7 +43,6 @@ pub enum Changes {
 pub struct Status {
     /// The working tree.
     pub path: PathBuf,
-    /// Uncommitted changes.
     pub changes: Changes,
     /// The commit, in hex, that the worktree's HEAD points at; none on a branch without commits.
     pub head_commit: Option<String>,
@@ -87,8 +86,8 @@ impl Worktree {
 
     /// Removes the worktree, its metadata and, unless it is to be kept, its branch.
     ///
-    /// Only for the holder of the worktree's lease. A removal that was interrupted is finished by the next one, and taken
-    /// for an empty place by the next preparation. A worktree whose directory is gone already is judged by its branch alone.
+    /// Only for the holder of the worktree's lease. An interrupted removal is finished by the next removal; the next
+    /// preparation makes the worktree anew. If the directory is gone already, only the branch is judged.
     pub fn remove(&self, loss: Loss) -> Result<Removal, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let directory = self.directory();
@@ -108,6 +107,7 @@ impl Worktree {
             return Err(refusal);
         }
         let tracked = self.is_tracked(&source, &links)?;
+        // From here on, a crash leaves the note, by which the next call knows that the rest holds no work.
         note.mark_incomplete()?;
         remove_tree(&directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
@@ -131,7 +131,7 @@ impl Worktree {
         if loss == Loss::Accept {
             return Ok(());
         }
-        // An incomplete worktree holds nobody's work, but its branch may be older than the interruption.
+        // An incomplete worktree holds no work, but its branch may be older than the interruption.
         if note.incomplete || links.tree.symlink_metadata().is_err() {
             return self.refuse_lost_commits(source, loss);
         }

@@ -1,4 +1,4 @@
-//! A whole repository: where it stands, a private clone of it, a small one made from nothing, a commit of it.
+//! Whole repositories: their state, private clones of them, small new ones, and commits.
 
 mod commits;
 mod diff;
@@ -28,12 +28,12 @@ pub use self::evidence::{ChangedPath, CommitLine, Evidence, PathChange};
 pub(crate) use self::evidence::{evidence, head as head_of};
 use crate::author::Author;
 
-/// Everything about a repository that would show if somebody had changed it.
+/// State of a repository, complete enough to show any change by another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// What HEAD names: a branch or a commit.
+    /// Branch or commit that HEAD names.
     pub head: String,
-    /// Every reference with what it points at.
+    /// Every reference with its target.
     pub references: BTreeMap<String, String>,
     /// Every path that differs from HEAD, and how, in libgit2's flags. Ignored paths are left out.
     pub changes: BTreeMap<String, u32>,
@@ -44,11 +44,11 @@ pub struct Standing {
 pub struct Head {
     /// The commit, in hex.
     pub commit: String,
-    /// How many regular files it holds, those of submodules aside.
+    /// Number of regular files in the commit, without submodules.
     pub files: usize,
 }
 
-/// A commit that was made of what lay in a worktree.
+/// Commit at the tip of a branch, with the files that it changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// The commit, in hex.
@@ -57,9 +57,9 @@ pub struct Committed {
     pub author: String,
     /// The first line of its message.
     pub summary: String,
-    /// The commits it stands on, in hex.
+    /// Parent commits, in hex.
     pub parents: Vec<String>,
-    /// The paths in which it differs from the first of them, with the text of each where it is UTF-8.
+    /// Paths that differ from the first parent, each with its text if that is UTF-8.
     pub files: BTreeMap<String, Option<String>>,
 }
 
@@ -101,7 +101,7 @@ fn head(git: &Repository, path: &Path) -> Result<Head, RepositoryError> {
     Ok(Head { commit: commit.id().to_string(), files })
 }
 
-/// Returns where a repository stands. Nothing is written, its index included.
+/// Returns the state of a repository. Nothing is written, not even its index.
 ///
 /// # Errors
 /// Where it cannot be opened by this user, or read.
@@ -161,7 +161,7 @@ pub fn clone(from: &Path, to: &Path) -> Result<Head, RepositoryError> {
 /// Where `path` cannot be written.
 pub fn make(path: &Path, files: &BTreeMap<String, String>, author: &Author) -> Result<Head, RepositoryError> {
     let failed = |source| RepositoryError::Commit { path: path.to_owned(), source };
-    // No template: what a user's hooks would do here is nobody's intention.
+    // No template: the hooks of the user's template are not meant for this repository.
     let mut options = RepositoryInitOptions::new();
     options.initial_head("main").external_template(false);
     let git = Repository::init_opts(path, &options).map_err(failed)?;

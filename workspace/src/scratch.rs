@@ -13,7 +13,7 @@ use crate::open::{self, OpenError};
 use crate::prepared::{Grants, Kind, Made, Owner, Place, Prepared};
 use crate::tree;
 
-/// Why a scratch directory could not be prepared.
+/// Reason why a scratch directory could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     /// The directory that holds all scratch directories could not be opened.
@@ -22,7 +22,7 @@ pub enum ScratchError {
     /// The directory could not be made.
     #[error("create {path}")]
     Create { path: PathBuf, source: std::io::Error },
-    /// The directory, or what is in its place, could not be opened.
+    /// The directory could not be opened.
     #[error("open the scratch workspace")]
     Open(#[source] OpenError),
     /// The directory belongs to someone else.
@@ -33,7 +33,7 @@ pub enum ScratchError {
         /// The owner it should have.
         expected: u32,
     },
-    /// What the directory holds could not be listed.
+    /// The files of the directory could not be listed.
     #[error("list {path}")]
     List { path: PathBuf, source: std::io::Error },
     /// The directory could not be given to its owner.
@@ -50,7 +50,7 @@ pub enum ScratchError {
 }
 
 impl ScratchError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Open(OpenError::Symlink { path } | OpenError::NotADirectory { path }) => Some(format!(
@@ -80,13 +80,13 @@ impl ScratchError {
     }
 }
 
-/// Returns where the directory of this name is made.
+/// Returns the path of the directory of this name.
 pub fn path(base: &Path, name: &Name) -> PathBuf {
     base.join(name.as_str())
 }
 
-/// Closes the directory `base/name` to everybody but its owner, who may have opened it; nothing where there is none. Safe to run as root, as
-/// [`prepare`] is.
+/// Closes the directory `base/name` to other users again, in case its owner has opened it. A missing directory is no
+/// error. Safe to run as root, as [`prepare`] is.
 pub fn close(base: &Path, name: &Name) -> Result<(), ScratchError> {
     let parent = match open::trusted(base) {
         Err(OpenError::Missing { .. }) => return Ok(()),
@@ -103,12 +103,12 @@ pub fn close(base: &Path, name: &Name) -> Result<(), ScratchError> {
     open::make_private(&opened.fd).map_err(|source| ScratchError::Protect { path, source })
 }
 
-/// Makes the directory `base/name`, mode 0700, or takes the one that is there.
+/// Makes the directory `base/name` with mode 0700, or takes an existing directory.
 ///
-/// Without `owner` the directory is this process's own. One that is there is taken only if it is a real directory with the
-/// expected owner; an empty one that this process made and had not yet given away is given away now. `base` must be a
-/// directory that no worker can write. With an `owner` other than the caller it needs root, and is safe to run as root: what
-/// it touches is the open directory itself, never something in it.
+/// Without `owner` the directory belongs to this process's user. An existing directory is taken only if it is a real directory with the
+/// expected owner; an empty directory that this process made and has not yet given away is given away now. `base` must be a directory that no
+/// worker can write. With an `owner` other than the caller it needs root, and is safe to run as root: it changes the open directory
+/// itself, never an entry in it.
 pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepared, ScratchError> {
     let parent = open::trusted(base).map_err(ScratchError::OpenBase)?;
     let path = path(base, name);
@@ -121,7 +121,7 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
     };
     let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
     let found = opened.stat.st_uid;
-    // What was made just now is empty.
+    // A directory that was made just now is empty.
     let interrupted = found == me.uid
         && found != owner.uid
         && (made == Made::Created

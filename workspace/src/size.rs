@@ -12,7 +12,7 @@ use crate::name::Name;
 use crate::open::{self, OpenError};
 use crate::tree::TreeError;
 
-/// So deep the tree is looked into: each level holds a descriptor.
+/// Limit on the depth: each level holds a descriptor.
 const DEPTH: usize = 128;
 
 /// Size of a tree.
@@ -24,7 +24,7 @@ pub struct Size {
     pub entries: u64,
 }
 
-/// Measures the directory `base/name`. What cannot be read, or lies too deep, is not counted.
+/// Measures the directory `base/name`. Directories that cannot be read, or lie too deep, are not counted.
 pub fn measure(base: &Path, name: &Name) -> Result<Size, TreeError> {
     let parent = open::trusted(base).map_err(TreeError::OpenBase)?;
     let top = open::child(&parent.fd, Path::new(name.as_str()), &base.join(name.as_str()));

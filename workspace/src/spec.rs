@@ -1,4 +1,4 @@
-//! The words by which a workspace is asked for: `scratch`, `dir:/abs`, `worktree`, `worktree:/abs/repo`.
+//! Text form of a workspace: `scratch`, `dir:/abs`, `worktree`, `worktree:/abs/repo`.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};

@@ -55,7 +55,7 @@ const PREFIX: &str = "task";
 pub struct Worktree {
     /// The repository; absolute, free of symbolic links, with a working tree.
     pub repository: PathBuf,
-    /// Where worktrees are kept; `<repository>/.worktrees` if not given.
+    /// Directory of the worktrees; `<repository>/.worktrees` if not given.
     #[serde(default)]
     pub worktrees: Option<PathBuf>,
     /// The name that git has for the worktree (`.git/worktrees/NAME`).
@@ -78,17 +78,18 @@ impl Worktree {
         format!("{PREFIX}/{}", self.id)
     }
 
-    /// Makes the worktree, or finds it, or repairs what a crash left of it.
+    /// Makes the worktree, takes an existing one, or repairs the remains of a crash.
     ///
     /// A worktree with anything in it keeps all of it, uncommitted work and a detached HEAD included; only the files that
     /// tie it to the repository are put right. A branch that exists is continued. Only for the holder of the worktree's
     /// lease: lock files of a killed git are removed.
     ///
-    /// What the worker gets beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` of its own making, in which
-    /// it writes new objects, its branch and what belongs to this worktree; [`Worktree::seal`] takes objects and branch over.
-    /// Its tags and stashes are its own, too, and kept for its next run. Other branches, configuration and hooks are read-only
-    /// there, so `git config` and `git gc` fail. Where it sees the host's own files it can move the branches of sibling worktrees and destroy shared
-    /// objects. Object stores that the repository borrows from (`objects/info/alternates`) are not granted.
+    /// The worker's access beside the worktree ([`Prepared::grants`]) is narrow. It sees a `.git` that is made for it,
+    /// in which it writes new objects, its branch and the metadata of this worktree; [`Worktree::seal`] takes objects
+    /// and branch over. Its tags and stashes are its own, too, and kept for its next run. Other branches, configuration
+    /// and hooks are read-only there, so `git config` and `git gc` fail. A worker without a view of its own can move
+    /// the branches of sibling worktrees and destroy shared objects. Object stores that the repository borrows from
+    /// (`objects/info/alternates`) are not granted.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         source.refuse_borrowing()?;
@@ -102,7 +103,7 @@ impl Worktree {
         if whole {
             self.disarm(&links)?;
         }
-        // A run that nobody has sealed.
+        // The last run may not have been sealed, for example after a crash.
         self.private(&links).publish(&source)?;
 
         let made = if whole {
@@ -119,7 +120,7 @@ impl Worktree {
         Ok(prepared)
     }
 
-    /// Puts right what ties an existing tree to the repository, and touches nothing else.
+    /// Repairs the ties of an existing tree to the repository, and changes nothing else.
     fn restore(
         &self,
         source: &Source,
@@ -157,7 +158,7 @@ impl Worktree {
         Ok(made)
     }
 
-    /// Removes what holds nobody's work, so that the worktree can be made from nothing.
+    /// Removes the remains of a preparation, which hold no work, so that the worktree can be made anew.
     pub(crate) fn clear(
         &self,
         note: &mut Note,
@@ -182,7 +183,7 @@ impl Worktree {
             .map_err(|source| WorktreeError::OpenWorktree { path: links.tree.clone(), source })?;
         let checked_out = || -> Result<(), git2::Error> {
             let mut options = CheckoutBuilder::new();
-            // For each file git would look for its attributes in every directory above it, through every link.
+            // With filters, libgit2 would look for the attributes of each file in every directory above it.
             options.force().disable_filters(!conversion::is_possible(&open)?);
             open.checkout_head(Some(&mut options))?;
             Filtered::find(&open)?.age(&open)
@@ -251,13 +252,13 @@ impl Worktree {
         self.worktrees.clone().unwrap_or_else(|| self.repository.join(".worktrees"))
     }
 
-    /// Returns where the new objects of its run are, until it is sealed.
+    /// Returns the directory of the new objects of its run, until the run is sealed.
     pub(crate) fn own_objects(&self) -> Result<PathBuf, WorktreeError> {
         let links = self.links(&Source::open(&self.repository)?, &self.directory());
         Ok(self.private(&links).objects())
     }
 
-    /// Returns the file that says where the branch of its run is, until it is sealed.
+    /// Returns the file with the branch of its run, until the run is sealed.
     pub(crate) fn own_branch(&self) -> Result<PathBuf, WorktreeError> {
         let links = self.links(&Source::open(&self.repository)?, &self.directory());
         Ok(self.private(&links).heads().join(self.id.as_str()))
@@ -288,7 +289,7 @@ impl Worktree {
     }
 }
 
-/// Tells whether a directory is there and not empty.
+/// Returns true if a directory exists and is not empty.
 fn holds_something(tree: &Path) -> Result<bool, WorktreeError> {
     match open::directory(tree) {
         Ok(found) => match tree::is_empty(&found.fd) {
@@ -327,12 +328,12 @@ fn about_submodules(empty: &[PathBuf]) -> Option<String> {
 fn environment(author: Option<&Author>, filtered: &Filtered, source: &Source) -> BTreeMap<String, String> {
     let mut added = filtered.settings(source.git());
     if !source.has_hooks_in_trees() {
-        // A worker may read the hooks of the repository and execute none: git would refuse each commit.
+        // A worker may read the hooks of the repository and execute none, and git would refuse each commit.
         added.push(("core.hooksPath", "/dev/null"));
     }
     let mut variables = overrides(Kind::Worktree, &added);
     if filtered.has_lfs() {
-        // git would fail where the content of a pointer is not here.
+        // Git would fail at a pointer whose content is not on this host.
         variables.insert("GIT_LFS_SKIP_SMUDGE".to_owned(), "1".to_owned());
     }
     if let Some(author) = author {

@@ -189,6 +189,7 @@ impl Board<'_> {
         Ok(())
     }
 
+    /// Closes the row of a run, and drops the messages that its agent has not received.
     pub(super) fn close(
         &self,
         run: &Run,

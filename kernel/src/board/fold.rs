@@ -19,6 +19,7 @@ impl Board<'_> {
     /// Folds the oldest events before a moment, at most `limit`, and removes them. A result of zero events means that
     /// none are left. The remaining log replays to the same board ([`View::replay`]). A step is atomic, so this holds
     /// after a crash as well.
+    ///
     /// # Errors
     /// [`Error::Conflict`] for an event that the state machine does not allow. The event is evidence of a fault and
     /// stays.

@@ -102,6 +102,7 @@ impl Board<'_> {
         self.end_all(live, Some(reason), actor)
     }
 
+    /// Ends holds. A used-up limit or budget is granted once more, or the next start would be held again.
     pub(super) fn end_all(
         &mut self,
         live: Vec<Hold>,
@@ -134,6 +135,7 @@ impl Board<'_> {
         Ok(())
     }
 
+    /// Places a hold, or renews a hold of the same kind on the same target.
     pub(super) fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
         self.tx.insert_hold(on, new, by, self.now())?;
         let placed = self

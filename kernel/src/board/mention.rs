@@ -88,7 +88,7 @@ impl Board<'_> {
     }
 }
 
-/// Returns the result for a profile that is mentioned after as many as a text may ask.
+/// Returns the refusal of a profile that a text mentions beyond the limit on mentions.
 pub(super) fn beyond(profile: Profile) -> Mention {
     let refused =
         format!("a text asks at most {} profiles; mention {profile} in another one", mention::MENTIONS);

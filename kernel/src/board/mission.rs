@@ -26,8 +26,8 @@ use crate::rules::proposal;
 use crate::store::holds::By;
 
 impl Board<'_> {
-    /// Refuses a worker's task beyond the limits of its mission, or whose work would go back to where it came from.
-    /// Counts the task otherwise.
+    /// Counts a worker's new task in its mission. Refuses a task beyond the limits of the mission, and a task that
+    /// would give the work back to a profile that it came from.
     pub(super) fn join_mission(
         &self,
         own: &Task,

@@ -192,6 +192,7 @@ impl<'a> Board<'a> {
     ) -> Result<State, Error> {
         let to = legal(id, from.state, change)?;
         let now = self.now();
+        // The row changes only if it still has the state that was read as `from`.
         if !self.tx.set_task_state(id, from.state, to, record.blocking, now)? {
             return Err(Error::conflict(
                 format!("{id} has changed meanwhile"),
@@ -210,6 +211,8 @@ impl<'a> Board<'a> {
             actor: record.actor,
             now,
         })?;
+        // The holds on a finished task serve nothing. A task that is to be done again may meet a used-up limit of its
+        // mission.
         let is_cancelled = record.blocking.is_some_and(|blocking| blocking.is_cancel);
         if is_cancelled || matches!(to, State::Done | State::Archived { .. }) {
             self.end_holds_of(id)?;

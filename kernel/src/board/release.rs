@@ -199,6 +199,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Move { to }, None, actor)
     }
 
+    /// Moves a task without an open run. Parents that will never be done are unlinked, or the task would wait for good.
     pub(super) fn move_unclaimed(
         &mut self,
         id: &TaskId,

@@ -179,6 +179,7 @@ impl Board<'_> {
         self.set(id, &Field::WorkBy(&request.work_by))
     }
 
+    /// Hands over the work of a task without an open run. A run of zero length carries the handoff.
     pub(super) fn review_unclaimed(
         &mut self,
         task: &Task,
@@ -199,6 +200,7 @@ impl Board<'_> {
         self.settled(&task.id, Some(run))
     }
 
+    /// Approves the work of a task whose review has no open run.
     pub(super) fn approve_unclaimed(
         &mut self,
         task: &Task,

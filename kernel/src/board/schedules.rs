@@ -178,6 +178,7 @@ impl Board<'_> {
             if made.len() >= TASKS_AT_ONCE {
                 return self.tx.set_decided(name, decided, Some(*at));
             }
+            // The first tick that is made carries the count of the missed ticks.
             let (missed, more) = std::mem::take(&mut missed);
             let tick = ScheduleTick { missed, more, ..self.decide_tick(schedule, *at)? };
             self.tx.insert_tick(name, &tick)?;

@@ -117,6 +117,7 @@ impl Board<'_> {
         self.decide_unclaimed(&task, &standing, verdict, actor)
     }
 
+    /// Records a verdict on an open run, and asks for the end of the run.
     fn record(
         &mut self,
         task: &Task,
@@ -221,6 +222,7 @@ impl Board<'_> {
         }
     }
 
+    /// Blocks a task without an open run; a task that was blocked too often goes to triage instead.
     fn block_unclaimed(
         &mut self,
         task: &Task,
@@ -261,6 +263,7 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(id)?, run, effect: Effect::Now })
     }
 
+    /// Makes a run that ends as it begins. It carries a decision about a task without an open run.
     pub(super) fn zero_length(
         &self,
         task: &Task,
@@ -277,6 +280,7 @@ impl Board<'_> {
         Ok(run)
     }
 
+    /// Stores the result and the artifacts of a handoff on its task. Without a result, the summary takes its place.
     pub(super) fn keep_handoff(&self, id: &TaskId, handoff: &Handoff) -> Result<(), Error> {
         if let Some(result) = handoff.result.as_deref().or(handoff.summary.as_deref()) {
             self.set(id, &Field::Result(Some(result)))?;

@@ -71,7 +71,6 @@ pub struct Stats {
 /// Name that tasks are assigned to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assignee {
-    /// The name.
     pub name: String,
     /// Number of tasks in each status.
     pub counts: BTreeMap<Status, i64>,

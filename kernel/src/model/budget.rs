@@ -148,7 +148,6 @@ pub struct Spend {
 /// Use of a payer on a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DayUse {
-    /// The payer.
     #[serde(flatten)]
     pub payer: Payer,
     /// Calendar day, such as `2026-05-01`.

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// Figures for a task's card. Each number stops at [`super::limits::COUNTED`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CardCounts {
-    /// Number of comments.
     pub comments: u64,
     /// Number of links to parents and to children.
     pub links: u64,

@@ -90,7 +90,6 @@ impl Within {
 pub struct HoldOn {
     /// Kind of the target.
     pub scope: HoldScope,
-    /// Name of the target.
     pub name: String,
 }
 
@@ -167,13 +166,11 @@ pub struct NewHold {
 /// Hold that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
-    /// Id of the hold.
     pub id: i64,
     /// Reason, as a word.
     pub kind: HoldKind,
     /// Kind of the target.
     pub scope: HoldScope,
-    /// Name of the target.
     pub name: String,
     /// Reason, in plain words.
     pub reason: String,

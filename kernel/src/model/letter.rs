@@ -66,9 +66,7 @@ words! {
 /// Content of a message. All of it comes from workers and people, cut to size but not escaped: each sink escapes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
-    /// Title of the task.
     pub title: String,
-    /// Assignee of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
     /// First line of the result, the reason or the question.
@@ -99,9 +97,7 @@ pub struct Letter {
     pub task_id: TaskId,
     /// Event that caused the message.
     pub event_id: EventId,
-    /// Tenant of the task.
     pub tenant: Option<Tenant>,
-    /// Address of the message.
     #[serde(flatten)]
     pub address: Address,
     /// Subject of the message.
@@ -110,7 +106,6 @@ pub struct Letter {
     pub notice: Notice,
     /// Number of events that the message stands for.
     pub events: u32,
-    /// State of the message.
     pub state: LetterState,
     /// First message of the digest that this message is sent with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +117,6 @@ pub struct Letter {
     /// Time since which the channel has refused the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// Error of the last try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Time at which the message was written.
@@ -161,7 +155,6 @@ pub struct Letters {
 /// State of the outbox for one channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mail {
-    /// Name of the channel.
     pub channel: String,
     /// Number of messages that wait.
     pub waiting: u32,
@@ -169,7 +162,6 @@ pub struct Mail {
     pub dead: u32,
     /// Time since which the channel has refused its oldest waiting or dead message.
     pub failing_since: Option<Timestamp>,
-    /// Error of the last try.
     pub last_error: Option<String>,
 }
 

@@ -25,11 +25,9 @@ words! {
 /// Message to the agent of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Run of the agent.
     pub run_id: RunId,
     /// Number among the messages to the run, from 1 on.
     pub number: u32,
-    /// Task of the run.
     pub task_id: TaskId,
     /// Sender of the message.
     pub author: String,
@@ -37,7 +35,6 @@ pub struct Message {
     pub body: String,
     /// Comment that carries the message; none for a message that was sent alone.
     pub comment_id: Option<CommentId>,
-    /// State of the message.
     pub state: MessageState,
     /// Reason why the message was not delivered.
     pub reason: Option<String>,

@@ -160,13 +160,11 @@ pub struct Mission {
     pub id: TaskId,
     /// Title of the first task.
     pub title: String,
-    /// Tenant of the mission.
     pub tenant: Option<Tenant>,
     /// Caller who asked for it.
     pub created_by: Option<String>,
     /// Creation time of the first task.
     pub created_at: Timestamp,
-    /// State of the mission.
     pub state: MissionState,
     /// Number of tasks, without tasks that were archived before they were done.
     pub tasks: u64,
@@ -192,13 +190,11 @@ pub struct AskingMission {
     pub id: TaskId,
     /// Title of the first task.
     pub title: String,
-    /// Tenant of the mission.
     pub tenant: Option<Tenant>,
     /// Assignee of the first task.
     pub assignee: Option<Profile>,
     /// Priority of the first task.
     pub priority: i64,
-    /// The question.
     pub question: Question,
     /// Time since which the mission asks.
     pub since: Timestamp,
@@ -207,13 +203,9 @@ pub struct AskingMission {
 /// Task of a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionTask {
-    /// Id of the task.
     pub id: TaskId,
-    /// Title of the task.
     pub title: String,
-    /// Status of the task.
     pub status: Status,
-    /// Assignee of the task.
     pub assignee: Option<Profile>,
     /// Task above it in the tree: the task whose worker made it, else the first task; none for the first task itself.
     pub under: Option<TaskId>,
@@ -239,7 +231,6 @@ pub struct MissionTask {
 /// File that a run handed over in a mission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionFile {
-    /// Id of the attachment.
     pub id: AttachmentId,
     /// Name of the file.
     pub filename: String,
@@ -250,7 +241,6 @@ pub struct MissionFile {
 /// Mission with its tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissionDetails {
-    /// Summary of the mission.
     #[serde(flatten)]
     pub mission: Mission,
     /// Tasks of the mission, oldest first, beginning with the first task: at most [`crate::limits::REPLY_ROWS`].

@@ -40,13 +40,9 @@ impl Event {
 /// Comment on a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
-    /// Id of the comment.
     pub id: CommentId,
-    /// Task of the comment.
     pub task_id: TaskId,
-    /// Name of the author.
     pub author: String,
-    /// Kind of the author.
     pub author_kind: ActorKind,
     /// Text of the comment.
     pub body: String,
@@ -61,7 +57,6 @@ pub struct Comment {
 pub struct Attachment {
     /// Number of the attachment, by which `attachments get` names it.
     pub id: AttachmentId,
-    /// Task of the attachment.
     pub task_id: TaskId,
     /// Name of the file, without any `/`.
     pub filename: String,
@@ -84,7 +79,6 @@ pub struct Attachment {
 /// Profile that a comment mentions, with the result of the mention.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mention {
-    /// The mentioned profile.
     pub profile: Profile,
     /// Task that was made for the profile; none when the board refused to make a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,6 @@ use crate::model::id::{EventId, PluginName};
 /// Position of a plugin in the events of a board, with the result of its latest try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PluginCursor {
-    /// Name of the plugin.
     pub plugin: PluginName,
     /// Last event that the plugin is done with, all earlier events included.
     pub event: EventId,

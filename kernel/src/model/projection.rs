@@ -114,9 +114,7 @@ pub struct ProjectedRemark {
 pub enum ProjectedEnd {
     /// The task is done.
     Completed {
-        /// Result itself.
         result: Option<String>,
-        /// Summary of the work.
         summary: Option<String>,
         /// JSON.
         metadata: Option<String>,
@@ -124,12 +122,7 @@ pub enum ProjectedEnd {
         event: Option<String>,
     },
     /// The task cannot go on.
-    Blocked {
-        /// Reason in words.
-        reason: Option<String>,
-        /// Kind of the reason.
-        kind: Option<String>,
-    },
+    Blocked { reason: Option<String>, kind: Option<String> },
 }
 
 /// Board of one worker that the supervisor follows. Each change is returned once.

@@ -86,7 +86,6 @@ pub struct Proposal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposedProfile {
-    /// Name of the profile.
     pub name: Profile,
     /// Purpose of the profile, in one line.
     pub description: String,

@@ -106,20 +106,14 @@ words! {
 /// Run: an attempt at a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Id of the run.
     pub id: RunId,
-    /// Task of the run.
     pub task_id: TaskId,
-    /// Profile of the worker.
     pub profile: Option<Profile>,
-    /// Purpose of the run.
     #[serde(default)]
     pub purpose: Purpose,
     /// Workflow step of the task when the run started.
     pub step_key: Option<String>,
-    /// Status of the run.
     pub status: RunStatus,
-    /// Outcome of the run.
     pub outcome: Option<Outcome>,
     /// Summary that the run handed over.
     pub summary: Option<String>,
@@ -146,16 +140,13 @@ pub struct Run {
     /// Setting that the time limit comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_runtime_from: Option<LimitSource>,
-    /// Exit code of the worker.
     pub exit_code: Option<i32>,
     /// Signal that ended the worker.
     pub signal: Option<i32>,
     /// True if the signal made the worker dump core; none when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_dumped: Option<bool>,
-    /// Path of the log.
     pub log_path: Option<String>,
-    /// Directory of the workspace.
     pub workspace_path: Option<String>,
     /// Sandbox that was really enforced.
     pub sandbox: Option<Value>,
@@ -181,12 +172,9 @@ pub struct Run {
     pub holder: Holder,
     /// Random mark that ties the row to the run directory. The mark is no secret.
     pub nonce: Option<String>,
-    /// Policy of the run.
     #[serde(default)]
     pub policy: Option<String>,
-    /// Tenant of the task.
     pub tenant: Option<Tenant>,
-    /// Branch of the workspace.
     pub branch_name: Option<String>,
     /// User id of the worker.
     pub worker_uid: Option<u32>,

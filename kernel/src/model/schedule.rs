@@ -164,15 +164,12 @@ pub struct DueCommand {
 /// Record of a decided tick.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleTick {
-    /// Time of the tick.
     pub tick: Timestamp,
-    /// Outcome of the tick.
     pub outcome: TickOutcome,
     /// Number of missed ticks before this tick that made nothing.
     pub missed: u64,
     /// True if more ticks were missed than were counted.
     pub more: bool,
-    /// Tasks of the tick.
     pub tasks: Vec<TaskId>,
     /// Reason why the tick made nothing.
     pub note: Option<String>,

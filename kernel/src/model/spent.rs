@@ -17,11 +17,9 @@ pub struct Spent {
     pub input_tokens: u64,
     /// Input tokens that came from a cache.
     pub cached_tokens: u64,
-    /// Output tokens.
     pub output_tokens: u64,
     /// Cost in millionths of a US dollar, as the agent reports it, else by the price of its model.
     pub cost_micros: Option<u64>,
-    /// Number of turns.
     pub turns: Option<u64>,
     /// Number of tool calls that the agent itself refused.
     pub denials: u64,

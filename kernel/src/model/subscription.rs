@@ -9,11 +9,9 @@ use crate::model::id::{EventId, TaskId};
 /// Key of a subscription. A task has at most one subscription for each thread of a chat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubscriptionKey {
-    /// The task.
     pub task_id: TaskId,
     /// Platform, such as `telegram`.
     pub platform: String,
-    /// Chat on the platform.
     pub chat_id: String,
     /// Thread in the chat; empty for none.
     pub thread_id: String,
@@ -22,7 +20,6 @@ pub struct SubscriptionKey {
 /// Subscription of a chat to a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscription {
-    /// Key of the subscription.
     #[serde(flatten)]
     pub key: SubscriptionKey,
     /// User on the platform who asked for it.

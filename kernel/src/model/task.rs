@@ -65,7 +65,6 @@ pub struct Approval {
     /// State of the approval; none for a task that needs no approval.
     #[serde(rename = "approval")]
     pub state: Option<ApprovalState>,
-    /// Class of the approval.
     #[serde(rename = "approval_class")]
     pub class: Option<ApprovalClass>,
     /// Caller who may approve: `worker:<profile>`, or the name of a person; absent means any person.
@@ -112,7 +111,6 @@ pub struct Origin {
     /// Schedule that made the task; none for any other task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleName>,
-    /// Time of the tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick: Option<Timestamp>,
     /// Channel to subscribe to the task when it is made: `CHANNEL`, `CHANNEL:CHAT` or `CHANNEL:CHAT:THREAD`.
@@ -132,11 +130,8 @@ pub struct Origin {
 /// Fields that a client keeps with a task. The board stores them and decides nothing by them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
-    /// Client's project.
     pub project_id: Option<String>,
-    /// Client's session.
     pub session_id: Option<String>,
-    /// Client's workflow.
     pub workflow_template_id: Option<String>,
     /// Client's step in the workflow.
     pub current_step_key: Option<String>,
@@ -184,7 +179,6 @@ pub struct NewTask {
     pub limits: Limits,
     /// Check that proves the work done.
     pub check: Check,
-    /// Commits of the work.
     pub commits: Commits,
     /// Approval that the task needs.
     pub approval: Approval,
@@ -231,7 +225,6 @@ impl NewTask {
 /// Task as the board stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Id of the task.
     pub id: TaskId,
     /// Title, on one line.
     pub title: String,
@@ -245,18 +238,15 @@ pub struct Task {
     /// Author of the work under review: `worker:<profile>` or `person:<name>`.
     #[serde(default)]
     pub work_by: Option<String>,
-    /// Status of the task.
     pub status: Status,
     /// Priority; greater goes first.
     pub priority: i64,
-    /// Tenant of the task.
     pub tenant: Option<Tenant>,
     /// Kind of the workspace: `scratch`, `dir` or `worktree`.
     pub workspace_kind: String,
     /// Directory of the workspace, set from the start if the workspace names it, else once a run or a claim has
     /// made it.
     pub workspace_path: Option<String>,
-    /// Branch of the workspace.
     pub branch_name: Option<String>,
     /// Commits and uncommitted changes of the latest handed-over work in a worktree, in words, with the command that
     /// merges it.
@@ -270,7 +260,6 @@ pub struct Task {
     pub started_at: Option<Timestamp>,
     /// Time at which the task was done.
     pub completed_at: Option<Timestamp>,
-    /// Result of the task.
     pub result: Option<String>,
     /// Skills that the worker should have.
     pub skills: Vec<String>,
@@ -290,7 +279,6 @@ pub struct Task {
     pub question: Option<Question>,
     /// Number of counted failures in a row; the limit on them blocks the task.
     pub consecutive_failures: u32,
-    /// Error of the latest failure.
     pub last_failure_error: Option<String>,
     /// The open run; none when no run is open.
     pub current_run_id: Option<RunId>,
@@ -304,11 +292,9 @@ pub struct Task {
     pub last_heartbeat_at: Option<Timestamp>,
     /// Earliest time of a start.
     pub not_before: Option<Timestamp>,
-    /// Idempotency key of the task.
     pub idempotency_key: Option<String>,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Policy of the runs.
     pub policy: Option<String>,
     /// User id of the creator.
     pub creator_uid: Option<u32>,
@@ -316,17 +302,14 @@ pub struct Task {
     pub worker_uid: Option<u32>,
     /// Task whose worker made this task.
     pub creator_task: Option<TaskId>,
-    /// Free notes.
     pub notes: Option<String>,
     /// Files that the task made or is expected to make.
     pub artifacts: Vec<String>,
-    /// Limits of the task.
     #[serde(flatten)]
     pub limits: Limits,
     /// Check that proves the work done.
     #[serde(flatten)]
     pub check: Check,
-    /// Commits of the work.
     #[serde(flatten)]
     pub commits: Commits,
     /// Number of failed checks in a row.
@@ -338,7 +321,6 @@ pub struct Task {
     /// Approval that the task needs.
     #[serde(flatten)]
     pub approval: Approval,
-    /// Goal of the worker.
     #[serde(flatten)]
     pub goal: Goal,
     /// Number of turns that ended without reaching the goal, since a person last let the task go on.
@@ -347,10 +329,8 @@ pub struct Task {
     /// Position below other tasks.
     #[serde(flatten)]
     pub lineage: Lineage,
-    /// Fields of the client.
     #[serde(flatten)]
     pub client: Client,
-    /// Origin of the task.
     #[serde(flatten)]
     pub origin: Origin,
     /// Reason why the task is not running, when the caller asked for it; none for a task that is running or over.

@@ -10,7 +10,6 @@ use crate::model::status::Status;
 /// Use of resources by several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunsUse {
-    /// Number of runs.
     pub runs: u64,
     /// Processor time, in microseconds.
     pub cpu_us: u64,

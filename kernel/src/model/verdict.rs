@@ -64,10 +64,8 @@ pub struct ReviewRequest {
 pub struct Blocking {
     /// Kind of thing that the task waits for.
     pub kind: BlockKind,
-    /// Reason in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Question for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
     /// True if a person has cancelled the task. No worker can set it.
@@ -84,7 +82,6 @@ pub(crate) fn cancelled_by(who: &str, why: Option<&str>) -> String {
 /// Question to a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// Text of the question.
     pub text: String,
     /// Answers to choose from, up to [`Question::CHOICES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +102,6 @@ pub struct Question {
 pub struct Finding {
     /// Id of the parent.
     pub task: String,
-    /// Title of the parent.
     pub title: String,
     /// Summary, cut to the space that a request has.
     pub summary: Option<String>,

@@ -101,9 +101,7 @@ pub struct Waiting {
 /// Parent that is not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenParent {
-    /// Id of the parent.
     pub id: TaskId,
-    /// Status of the parent.
     pub status: Status,
     /// First part of the title.
     pub title: String,

@@ -13,7 +13,6 @@ const PART: u64 = 4;
 pub(crate) enum Sharing {
     /// A single tenant, or only tasks without a tenant.
     Nobody,
-    /// Several tenants.
     Tenants,
 }
 

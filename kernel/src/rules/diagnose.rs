@@ -52,7 +52,6 @@ words! {
 pub struct Diagnostic {
     /// Kind of the problem, as a word.
     pub kind: String,
-    /// Severity of the problem.
     pub severity: Severity,
     /// Description in one line.
     pub title: String,
@@ -75,13 +74,9 @@ pub struct Diagnostic {
 /// Task with its problems.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosed {
-    /// Id of the task.
     pub task_id: TaskId,
-    /// Title of the task.
     pub title: String,
-    /// Status of the task.
     pub status: Status,
-    /// Assignee of the task.
     pub assignee: Option<Profile>,
     /// Problems, the most severe first.
     pub diagnostics: Vec<Diagnostic>,

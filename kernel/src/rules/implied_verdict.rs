@@ -15,7 +15,6 @@ use crate::rules::turns::GoalTurns;
 pub(crate) enum Proof {
     /// The check of the task, after each turn.
     Check,
-    /// The verdict of the worker.
     Verdict(GoalTurns),
 }
 

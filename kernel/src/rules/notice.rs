@@ -12,7 +12,7 @@ use crate::model::verdict::Question;
 /// Longest text of a message, in characters. The shortest limit of a service is 2000 (Discord), title and choices
 /// included.
 const TEXT: usize = 600;
-/// Longest note about the branch of a task in a message, in characters, out of those of the text.
+/// Longest note about the branch of a task in a message, in characters. The text of the message has that much less room.
 const NOTE: usize = 300;
 /// Longest title of a message, in characters.
 const TITLE: usize = 200;

@@ -26,7 +26,6 @@ pub struct Remedy {
 /// Details of a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Payload {
-    /// The command.
     pub command: CommandLine,
 }
 

@@ -123,7 +123,8 @@ pub(crate) fn of_task(task: &Task, known: &Known<'_>, now: Timestamp) -> Option<
     }
 }
 
-/// `reason` comes from the last run, if it was blocked. A question of a third block in a row is read here alone.
+/// Explains a task in triage. `reason` comes from its last run, if that was blocked: a question that was repeated too often is shown
+/// only here.
 fn in_triage(task: &Task, reason: Option<&String>) -> Waiting {
     let waits =
         format!("waits until a person has specified it: `supervisor promote {}` then releases it", task.id);

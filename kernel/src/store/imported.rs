@@ -15,20 +15,15 @@ pub struct ImportedPolicy {
     pub assignee: Option<Profile>,
     /// Policy that the tasks name.
     pub policy: Option<String>,
-    /// Number of the tasks.
     pub tasks: u64,
-    /// First of the tasks.
     pub first: TaskId,
 }
 
 /// Directory or repository of this host in which imported tasks would work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedPlace {
-    /// Workspace of the tasks.
     pub workspace: String,
-    /// Number of the tasks.
     pub tasks: u64,
-    /// First of the tasks.
     pub first: TaskId,
 }
 

@@ -46,13 +46,11 @@ pub enum OpenError {
     /// The file system failed.
     #[error("failed to {step} {}: {source}", path.display())]
     Io { step: &'static str, path: PathBuf, source: io::Error },
-    /// The disk is full.
     #[error("failed to {step} the board {}: {source}", path.display())]
     Full { step: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     /// The board exists already.
     #[error("the board {} already exists", path.display())]
     Exists { path: PathBuf },
-    /// `SQLite` failed.
     #[error("failed to {step} the board {}: {source}", path.display())]
     Sqlite { step: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }

@@ -89,7 +89,6 @@ impl<'a> Incoming<'a> {
 
 /// Reason why a piece is refused.
 pub(super) enum Refused {
-    /// The line is wrong.
     Line(String),
     /// The piece could not be stored, or the board could not be read.
     Failed(Error),

@@ -19,11 +19,11 @@ use crate::overlays;
 use crate::paths::{Kind, Opened};
 use crate::shares::TERMINALS;
 
-/// What a run may put into its `/dev/shm`.
+/// Mount options of a run's `/dev/shm`, which limit its size.
 const SHM_OPTIONS: &str = "mode=1777,size=256m";
 
 impl Plan {
-    /// Makes the view that of the calling process, and leaves it in the new root.
+    /// Moves the calling process into the view, and leaves it in the new root.
     pub(crate) fn enter(self) -> Result<(), ProbeError> {
         let host = mount_namespace()?;
         self.unshare()?;
@@ -62,7 +62,7 @@ impl Plan {
             match step {
                 ViewMount::Bind(place) => {
                     let is_proc = place.opened.path == Path::new(PROC);
-                    // Where the host masks parts of its own it permits no other one (mount_too_revealing in
+                    // A host that masks parts of its own `/proc` permits no second one (mount_too_revealing in
                     // fs/namespace.c).
                     if is_proc && self.processes == Processes::Own && mount_proc().is_ok() {
                         continue;
@@ -103,8 +103,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Mounts an empty directory at the top of each way through the run's own `/tmp` to a path that is shown beneath it, and returns these
-    /// directories. They are closed when all is shown: the run neither lists them nor writes there.
+    /// Mounts an empty directory at the top of each way through the run's own `/tmp` to a path that is shown beneath
+    /// it, and returns these directories. They are closed at the end, so that the run can neither list them nor write
+    /// there.
     fn ways_through_tmp(&self) -> Result<Vec<PathBuf>, MountError> {
         let arranged = self.arranged.iter().map(|step| match step {
             Arranged::Fresh { at, .. } | Arranged::Bind { at, .. } | Arranged::Link { at, .. } => {
@@ -132,7 +133,7 @@ impl Plan {
             match step {
                 Arranged::Fresh { at: path, uid, gid } => {
                     directories(path)?;
-                    // The directory itself, whatever its name leads to by then.
+                    // The held directory, wherever its name may lead by now.
                     let target = Opened::real(path)?.directory()?;
                     let name = format!("{OLD}/proc/self/fd/{}", target.as_fd().as_raw_fd());
                     let options = format!("mode=755,size=64k,uid={uid},gid={gid}");
@@ -201,7 +202,7 @@ impl Place {
                 Kind::Device | Kind::Other => at("make", target, std::fs::File::create(target).map(drop))?,
             }
         }
-        // The name of an open file, so that nothing is looked up a second time.
+        // The name of the open file in `/proc`, so that the path is not resolved a second time.
         let name = format!("{OLD}/proc/self/fd/{}", source.as_fd().as_raw_fd());
         mount_at("bind", Some(&name), target, None, rec, None)?;
         if self.opened.path == Path::new(PROC) {
@@ -237,13 +238,13 @@ fn unshare_mounts() -> Result<(), MountError> {
 /// The file of the calling thread's mount namespace (namespaces(7)).
 const OWN_NAMESPACE: &str = "/proc/thread-self/ns/mnt";
 
-/// Which mount namespace the calling thread is in: the inode of its file.
+/// Returns the mount namespace of the calling thread: the inode of its file.
 fn mount_namespace() -> Result<u64, MountError> {
     let path = Path::new(OWN_NAMESPACE);
     Ok(at("look at", path, std::fs::metadata(path))?.ino())
 }
 
-/// Refuses to mount anything in the namespace that the caller came from: its mounts are those of the host.
+/// Refuses to mount anything in the namespace that the caller came from, because its mounts are the host's.
 fn require_left(host: u64) -> Result<(), MountError> {
     let is_left = mount_namespace()? != host;
     let left = if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };
@@ -263,7 +264,7 @@ pub(crate) fn show_own_processes() -> Result<(), MountError> {
     let host = mount_namespace()?;
     unshare_mounts()?;
     require_left(host)?;
-    // The host's later mounts still arrive; none of this goes back.
+    // Later mounts of the host still arrive here, and none of these goes back to it.
     let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount_at("separate", None, Path::new("/"), None, flags, None)?;
     mount_proc()
@@ -275,7 +276,8 @@ fn parents(path: &Path) -> Result<(), MountError> {
     directories(parent)
 }
 
-/// Takes the rights to list and to write from a directory and those beneath it on the same file system.
+/// Removes the permissions to list and to write from a directory and the directories beneath it on the same file
+/// system.
 fn close(dir: &Path) -> io::Result<()> {
     let device = std::fs::symlink_metadata(dir)?.dev();
     for entry in std::fs::read_dir(dir)? {
@@ -288,8 +290,8 @@ fn close(dir: &Path) -> io::Result<()> {
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o111))
 }
 
-/// Makes a directory and those above it. Each that is missing gets the owner of the directory in which it is made: the run's own `/tmp`
-/// can be emptied by the worker's user.
+/// Makes a directory and the missing directories above it. Each gets the owner of the directory around it, so that the
+/// worker's user can empty the run's own `/tmp`.
 fn directories(path: &Path) -> Result<(), MountError> {
     if path.exists() {
         return Ok(());

@@ -249,7 +249,6 @@ pub struct Call {
     named: Arc<[TaskId]>,
     /// Address of the chat message that caused the call.
     chat: Option<Address>,
-    /// Plugin that calls.
     plugin: Option<CallingPlugin>,
     /// Permits of a worker's request.
     turn: Option<Turn>,

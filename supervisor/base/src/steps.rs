@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// Step of a trial, such as a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Name of the step.
     pub name: String,
     /// True if the step succeeded.
     pub ok: bool,

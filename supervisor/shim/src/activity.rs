@@ -1,7 +1,8 @@
-//! Progress of the processes of a run, as the kernel counts it: it separates a silent worker that works from a worker that hangs.
+//! Progress of a run's processes, as the kernel counts it. It separates a silent worker that works from a worker that
+//! hangs.
 //!
-//! A look reads a bounded number of files, and none that could keep the shim waiting: what a worker starts and hangs in is hostile. It proves
-//! nothing about life.
+//! A sample reads a bounded number of files, and none that could block the shim, because a worker may start hostile
+//! processes and hang in them. It is no proof of life.
 //!
 //! The shim looks, because a limit holds while no daemon runs. In doubt a worker goes on: its time limit ends it. So
 //! a worker that spins is never stalled.
@@ -41,7 +42,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Looks at a tree.
+    /// Samples the processes of a tree.
     pub(crate) fn of(tree: &Tree, heartbeat: Option<SystemTime>, slept_us: u64) -> Self {
         let members = tree.walk(MOST);
         let is_excused = members.is_none() || tree.is_frozen();
@@ -75,7 +76,7 @@ fn moved(member: &Member) -> Option<u64> {
     if member.state == 'D' {
         return None;
     }
-    // EACCES: it is not the shim's to look at; its processor time still tells.
+    // EACCES: the shim may not read the file. The processor time still counts.
     let io = Process::new(member.pid).and_then(|process| process.io()).ok()?;
     Some(io.rchar.saturating_add(io.wchar))
 }

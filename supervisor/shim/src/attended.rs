@@ -1,7 +1,8 @@
 //! `__attend <run dir>`: a command at a person's terminal, confined like a run, and ended with all that it has started.
 //!
-//! The command has the caller's own standard input, output and error. There is no log, no record and no deadline: a person sees
-//! what it writes, and ends it. Its exit code is this process's; 125 says that it was not executed, with the reason.
+//! The command has the caller's own standard input, output and error. There is no log, no record and no deadline,
+//! because a person sees the output and ends the command. Its exit code is this process's; 125 means that it was not
+//! executed, and the reason is printed.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Write as _};
@@ -21,7 +22,7 @@ use crate::rundir::{FailedStart, RunDir, ShimSpec, Step};
 use crate::signals::Attention;
 use crate::tree::Tree;
 
-/// Exit code for a command that was not executed: no shell uses it for a command that was.
+/// Exit code for a command that was not executed. Shells do not use it for a command that was.
 pub const NOT_EXECUTED: u8 = 125;
 
 /// Grace period between the request to end and the kill, in seconds.
@@ -38,7 +39,7 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Says why. The caller says that it is an error.
+/// Prints the reason. The caller adds the word `error`.
 fn not_executed(why: &dyn std::fmt::Display) -> ExitCode {
     writeln!(io::stderr(), "the command was not executed: {why}").ok();
     ExitCode::from(NOT_EXECUTED)
@@ -47,7 +48,7 @@ fn not_executed(why: &dyn std::fmt::Display) -> ExitCode {
 fn attend(path: &Path) -> Result<u8, FailedStart> {
     prctl::set_name(c"supervisor-attd").ok();
     prctl::set_child_subreaper(true).map_err(|e| FailedStart::new(Step::Shim, &e))?;
-    // Nothing of the command stays when its caller is gone.
+    // The command ends with its caller.
     prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM).map_err(|e| FailedStart::new(Step::Shim, &e))?;
     let attention = Attention::register().map_err(|e| FailedStart::new(Step::Shim, &e))?;
     let run = RunDir::open(path).map_err(|e| FailedStart::new(Step::Shim, &e))?;
@@ -61,7 +62,7 @@ fn attend(path: &Path) -> Result<u8, FailedStart> {
     let mut not_begun = None;
     let mut asked_to_end = false;
     let status = loop {
-        // Before the report is read: what has ended has written all of it.
+        // Before the report is read, because an ended process has written all of it.
         let reaped = tree.reap();
         not_begun = not_begun.or(report.read().and_then(failure));
         if let Some(keeper) = &mut keeper {
@@ -131,7 +132,7 @@ fn wait(
 /// Starts `confine`, which has the standard streams of this process. There is one thread: no other code can spawn while the report pipe
 /// is inheritable.
 fn spawn(run: &RunDir, spec: &ShimSpec) -> io::Result<(i32, PipeReader)> {
-    // From inside a pid namespace this process has no number.
+    // Within its pid namespace, the command sees this process without a number.
     let parent = if spec.surroundings.pid_namespace.is_some() { 0 } else { std::process::id() };
     let (report, report_end) = io::pipe()?;
     fcntl(&report_end, FcntlArg::F_SETFD(FdFlag::empty()))?;

@@ -1,8 +1,9 @@
-//! `__confine <run dir> <report fd> <shim pid> [<messages fd> <receipts fd>]`: applies the run's policy, then becomes the worker, or the relay of its
+//! `__confine <run dir> <report fd> <shim pid> [<messages fd> <receipts fd>]`: applies the run's policy, then becomes
+//! the worker, or the relay of its messages if it takes any.
 //! messages where it takes any.
 //!
-//! Whatever fails before the command runs is reported to the shim as a step and an error, through a descriptor that
-//! closes at exec. The exit code says nothing: a command may use each of them.
+//! A failure before the command is reported to the shim as a step and an error, through a descriptor that closes at the
+//! exec. The exit code means nothing, because a command may use any code.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -75,7 +76,7 @@ impl ConfineError {
 
 /// Confines this process and execs the run's command; returns only when that failed.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    // Only for those who read process lists; the command gets its own name.
+    // Only for readers of process lists. The command gets its own name.
     nix::sys::prctl::set_name(c"supervisor-conf").ok();
     let Arguments { run, report, shim, channel } = match parse(arguments) {
         Ok(parsed) => parsed,
@@ -85,11 +86,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(report) => report,
         Err(error) => return without_report(&error),
     };
-    // What fails before this failed to load. The shim reads the end of the pipe, whatever comes of this.
+    // A failure before this word is a failure to load. If this write fails, the shim sees the end of the pipe.
     tell(&mut report, &Word::Begun { begun: VERSION }).ok();
     let failed = match confine(&run, &mut report, shim, channel) {
         Ok(relay) => {
-            // The end of the pipe says that the command was executed.
+            // The end of the pipe means that the command was executed.
             drop(report);
             return relay.run();
         }
@@ -148,7 +149,7 @@ fn confine(
         limited(if is_general { failed } else { failed.concerning(Concern::Run) }, holding)
     })?;
     let cwd = outside.unwrap_or(cwd);
-    // After the restrictions: what this process may not enter, its worker may not stand in.
+    // After the restrictions, so that the worker cannot be in a directory that it may not enter.
     std::env::set_current_dir(&cwd).map_err(|source| {
         limited(failed(ConfineError::WorkingDirectory { path: cwd.clone(), source }), Holding::All)
     })?;
@@ -170,13 +171,13 @@ fn confine(
     Err(limited(if is_own { failed.concerning(Concern::Run) } else { failed }, Holding::All))
 }
 
-/// Begins a session, whose controlling terminal is the one at standard input.
+/// Begins a session with the terminal at standard input as its controlling terminal.
 fn take_terminal() -> io::Result<()> {
     nix::unistd::setsid()?;
     Ok(rustix::process::ioctl_tiocsctty(io::stdin())?)
 }
 
-/// Returns true if a command is a file of the run's own places: then no other run of the lane has it.
+/// Returns true if a command is a file in the run's own places, so that its failure concerns this run alone.
 fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
     let is_looked_up = command.components().count() == 1 && !command.is_absolute();
     let own = [&around.workspace, &around.home, &around.tmp];
@@ -188,7 +189,7 @@ struct Arguments {
     run: PathBuf,
     report: i32,
     shim: i32,
-    /// The ends of the pipes of messages: to read them, and to say what became of them.
+    /// Ends of the pipes for messages and for their receipts.
     channel: Option<(i32, i32)>,
 }
 
@@ -205,7 +206,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, Con
     }
 }
 
-/// The end of a pipe that a descriptor is.
+/// End of a pipe.
 #[derive(Clone, Copy)]
 enum Side {
     Read,

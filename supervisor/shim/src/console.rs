@@ -1,8 +1,8 @@
-//! The terminal of a run: the shim has its master, the worker its slave, and what a person types comes by the FIFO `keys`.
+//! The terminal of a run. The shim has its master and the worker its slave. Typed bytes come by the FIFO `keys`.
 //!
-//! The shim keeps a slave of its own, which no other process has, so that a worker that closes its terminal and opens it again finds
-//! it.
-//! What waits for a worker that does not read is one frame here and what the FIFO takes; more is refused to who types.
+//! The shim keeps a descriptor of the slave, so that a worker that closes its terminal and opens it again finds it. For
+//! a worker that does not read, one frame waits here, and as much as the FIFO takes. Further bytes are refused to the
+//! typing client.
 //!
 //! See decision 0190.
 
@@ -30,12 +30,13 @@ pub(crate) struct Console {
     read: Vec<u8>,
     /// Typed bytes that wait for room in the worker's input.
     typed: Vec<u8>,
-    /// True once the terminal takes nothing any more.
+    /// True once the terminal takes no more input.
     is_gone: bool,
 }
 
 impl Console {
-    /// Makes a terminal of a size. It belongs to the worker, where that has a user of its own: `/dev/stdout` is a name of it.
+    /// Makes a terminal of a size. It belongs to the worker's user if that is not the shim's, because the worker opens
+    /// it as `/dev/stdout`.
     pub(crate) fn open(run: &RunDir, size: TerminalSize, owner: Option<(u32, u32)>) -> io::Result<Self> {
         let TerminalSize { rows, columns } = size;
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -50,19 +51,19 @@ impl Console {
         }
         let path = run.keys_path();
         mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        // For writing as well: it has no end while nobody else writes.
+        // Opened for writing as well, so that reads see no end of file while no client writes (fifo(7)).
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let keys = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open(path)?;
         let (master, slave) = (File::from(master), File::from(slave));
         Ok(Console { master, slave, keys, read: Vec::new(), typed: Vec::new(), is_gone: false })
     }
 
-    /// Another descriptor of the worker's end.
+    /// Returns another descriptor of the worker's end.
     pub(crate) fn slave(&self) -> io::Result<OwnedFd> {
         self.slave.as_fd().try_clone_to_owned()
     }
 
-    /// Another descriptor of the shim's end, to read what the worker writes.
+    /// Returns another descriptor of the shim's end, to read the worker's output.
     pub(crate) fn output(&self) -> io::Result<OwnedFd> {
         self.master.as_fd().try_clone_to_owned()
     }
@@ -91,12 +92,12 @@ impl Console {
         self.pass_on();
     }
 
-    /// The descriptor to read from, while there is room for what comes.
+    /// Returns the descriptor to read from, while there is room for more input.
     pub(crate) fn source(&self) -> Option<BorrowedFd<'_>> {
         self.wants_keys().then(|| self.keys.as_fd())
     }
 
-    /// The descriptor to write to, while something waits for room in it.
+    /// Returns the descriptor to write to, while typed bytes wait for room in it.
     pub(crate) fn sink(&self) -> Option<BorrowedFd<'_>> {
         (!self.typed.is_empty() && !self.is_gone).then(|| self.master.as_fd())
     }

@@ -1,16 +1,19 @@
-//! A long line of an agent's JSON, made short: values that no reader needs as a whole lose their ends, and those beside them stay.
+//! Shortens a long line of an agent's JSON: long values that no reader needs as a whole lose their ends, and the values
+//! beside them stay.
 
-/// Limit on a line. No event of an agent that says how it ended is as long without its long values.
+/// Limit on a line, in bytes. An agent's event about its own end is shorter once its long values are cut.
 pub(crate) const LINE_BYTES: usize = 1024 * 1024;
 
-/// Length of a string in a longer line, beyond which it is cut. A final message and the text of an error are kept to a smaller part.
+/// Length of a string in a longer line, beyond which it is cut. Later readers keep less of a final message and of an
+/// error's text.
 const STRING_BYTES: usize = 64 * 1024;
 
 /// Length of a string in such a line once half of the limit of the line is used.
 const SHORT_STRING_BYTES: usize = 1024;
 
-/// Length of an array or object in a longer line, by its depth, beyond which its other elements are left out: what a value holds is less deep
-/// than the values beside it. Those that are deeper have the last one. The outermost has no limit.
+/// Limits on the bytes of an array or object in a longer line, by its depth; further elements are left out. A deeper container gets
+/// less, so that a large value leaves room for the values beside it. The last limit holds for all greater depths; the outermost
+/// container has none.
 const CONTAINER_BYTES: [usize; 4] = [usize::MAX, 512 * 1024, 64 * 1024, 8 * 1024];
 
 /// Depth of arrays and objects whose elements are all left out. Readers of JSON refuse twice as many.
@@ -22,11 +25,11 @@ pub(crate) struct CutValues {
     line: Vec<u8>,
     /// Bytes of the current string so far; none outside of strings.
     string: Option<usize>,
-    /// Bytes that are still to come of an escape in a string. The digits of a code unit do not count.
+    /// Bytes of an escape in a string that are still to come. The digits of a code unit do not count.
     escape: u8,
-    /// Places in the line at which the open arrays and objects begin.
+    /// Positions in the line at which the open arrays and objects begin.
     open: Vec<usize>,
-    /// Number of open arrays and objects in the elements that are left out; none where nothing is left out.
+    /// Number of open arrays and objects in the omitted elements; none if nothing is omitted.
     left_out: Option<usize>,
     is_too_long: bool,
 }
@@ -69,7 +72,7 @@ impl CutValues {
         }
     }
 
-    /// True if the innermost array or object has as many bytes as it may have.
+    /// Returns true if the innermost array or object has reached its limit.
     fn is_full(&self) -> bool {
         let most = self.open.len().checked_sub(1).map(|depth| CONTAINER_BYTES[depth.min(3)]);
         self.open.last().is_some_and(|begin| most.is_some_and(|most| self.line.len() - begin > most))

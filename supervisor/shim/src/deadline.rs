@@ -1,4 +1,5 @@
-//! Times at which the worker gets TERM and KILL: the deadline, the limit on a lack of progress and every request to stop, merged. Pure.
+//! Times at which the worker gets TERM and KILL, merged from the deadline, the limit on a lack of progress and every
+//! request to stop. Pure.
 
 use crate::activity::Activity;
 use crate::rundir::{Cause, StopReason, StopRequest, VERSION};
@@ -27,7 +28,7 @@ enum Done {
     Killed,
 }
 
-/// The way a run is to be ended; times are microseconds of `CLOCK_BOOTTIME`.
+/// End of a run that is due or requested; times are microseconds of `CLOCK_BOOTTIME`.
 #[derive(Debug)]
 pub(crate) struct Ending {
     schedule: Option<Schedule>,
@@ -47,13 +48,13 @@ impl Ending {
         Self { schedule, silence: None, grace_ms, done: Done::Nothing }
     }
 
-    /// Ends a worker that shows no progress for so long, from `now` on.
+    /// Adds a limit on the time without progress, which counts from `now` on.
     pub(crate) fn with_silence(self, now: u64, limit_ms: Option<u64>, seen: Activity) -> Self {
         let silence = limit_ms.map(|limit| Silence::new(now, micros(limit), seen));
         Self { silence, ..self }
     }
 
-    /// Notes that the worker has written something.
+    /// Records that the worker has written something.
     pub(crate) fn written(&mut self, now: u64) {
         if let Some(silence) = &mut self.silence {
             silence.written(now);
@@ -65,7 +66,7 @@ impl Ending {
         self.done == Done::Nothing && self.silence.as_ref().is_some_and(|silence| silence.looks_at() <= now)
     }
 
-    /// Notes what a look has found.
+    /// Records a sample.
     pub(crate) fn looked(&mut self, now: u64, seen: Activity) {
         if let Some(silence) = &mut self.silence {
             silence.looked(now, seen);
@@ -74,7 +75,7 @@ impl Ending {
 
     /// Takes a request to stop that is read at `now`.
     ///
-    /// Each step happens at the earliest time that anyone asked for: a later request can only be more urgent.
+    /// Each step happens at the earliest requested time: a later request can only be more urgent.
     pub(crate) fn request(&mut self, now: u64, request: &StopRequest) {
         let terminate_at = now.saturating_add(micros(request.quiet_ms));
         let kill_at = terminate_at.saturating_add(micros(request.grace_ms));
@@ -91,7 +92,7 @@ impl Ending {
         }
     }
 
-    /// Returns when [`Ending::due`] has to be asked next; none when nothing is ever due.
+    /// Returns the time at which [`Ending::due`] must be called next; none if nothing is ever due.
     pub(crate) fn next_at(&self) -> Option<u64> {
         let schedule = self.schedule.as_ref();
         match self.done {
@@ -104,7 +105,7 @@ impl Ending {
         }
     }
 
-    /// Returns the step that is due at `now` and takes it as done.
+    /// Returns the step that is due at `now`, and counts it as done.
     pub(crate) fn due(&mut self, now: u64) -> Option<Escalation> {
         if self.next_at()? > now {
             return None;
@@ -115,7 +116,7 @@ impl Ending {
             self.request(now, &StopRequest { version: VERSION, reason, quiet_ms, grace_ms });
         }
         if self.done == Done::Nothing && self.schedule.as_ref().is_none_or(|due| due.terminate_at > now) {
-            // Only a look was due.
+            // Only a sample was due.
             return None;
         }
         let (done, step) = match self.done {
@@ -126,7 +127,7 @@ impl Ending {
         Some(step)
     }
 
-    /// Returns why the worker was told to end; none when it was not: then its end is its own.
+    /// Returns the reason for which the worker was told to end; none if it was not told, so that it ends by itself.
     pub(crate) fn cause(&self) -> Option<&Cause> {
         (self.done > Done::Nothing).then_some(self.schedule.as_ref()?).map(|schedule| &schedule.cause)
     }

@@ -1,8 +1,8 @@
-//! `__init <run dir>`: the first process of a run's pid namespace, where a run has one.
+//! `__init <run dir>`: the first process of a run's pid namespace, for runs that have one.
 //!
-//! The worker is the shim's child like everywhere else, and is born beside it. This process has two duties: it reaps
-//! what loses its parent, and it ends with the shim. When it ends, the kernel kills whatever else is in the namespace,
-//! and lets its end be seen only after that: so its end is the proof that nothing of the run is left.
+//! The worker is the shim's child, as in every run, and is born beside this process. This process has two duties: it
+//! reaps orphans, and it ends with the shim. When it ends, the kernel kills all other processes of the namespace, and
+//! shows its end only after that (`pid_namespaces(7)`). So its end proves that no process of the run is left.
 //!
 //! See decision 0028.
 
@@ -58,7 +58,7 @@ impl Init {
             .map_err(InitError::Spawn)?;
         let life = child.stdin.take();
         let identity = identity_of(child.id().cast_signed()).map_err(InitError::Identity)?;
-        // It has needed nothing of this; the worker's view does.
+        // It has used none of these; the worker's view needs them.
         namespace.pass_on()?;
         Ok(Self { identity, _life: life })
     }
@@ -78,7 +78,7 @@ pub fn main() -> ExitCode {
 
 fn reap_until_alone() -> io::Result<()> {
     prctl::set_name(c"supervisor-init").ok();
-    // The end of standard input says the same; this also works while the process is stopped.
+    // The end of standard input means the same. This signal also works while the process is stopped.
     prctl::set_pdeathsig(Signal::SIGKILL)?;
     let children = child_pipe()?;
     let mut life = io::stdin();
@@ -90,7 +90,7 @@ fn reap_until_alone() -> io::Result<()> {
             PollFd::from_borrowed_fd(life_fd, PollFlags::IN),
             PollFd::from_borrowed_fd(child_fd, PollFlags::IN),
         ];
-        // EINTR is a child's end, which its pipe tells as well.
+        // EINTR means the end of a child, which its pipe shows as well.
         poll(&mut fds, None).ok();
         drain(&children);
         match life.read(&mut [0]) {

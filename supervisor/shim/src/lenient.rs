@@ -1,7 +1,7 @@
-//! Reads JSON of an agent that is almost JSON: a bad character costs itself, not the line.
+//! Reads an agent's almost valid JSON: a bad character costs itself, not the line.
 //!
-//! A program cuts a text in the middle of an emoji, prints a byte that is not UTF-8, `NaN`, a key twice, or an escape
-//! sequence of its terminal before an event. JSON that is right is read as it is. Otherwise:
+//! A program cuts a text within an emoji, prints a byte that is not UTF-8, `NaN`, a key twice, or an escape sequence of
+//! its terminal before an event. Valid JSON is read as it is. Otherwise:
 //!
 //! * a byte that is not UTF-8, half of a surrogate pair, an unknown escape and a raw control character in a string
 //!   become U+FFFD;
@@ -20,7 +20,7 @@ const REPLACED: &str = "\\ufffd";
 /// Words that stand for numbers without a form in JSON, longest first where one begins another.
 const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
-/// Reads one value; none if it is no JSON even so.
+/// Reads one value; none if the text is still no JSON after the repair.
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
     if let Ok(value) = serde_json::from_slice(text) {
         return Some(value);
@@ -31,7 +31,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
     if !begins.starts_with('{') {
         return None;
     }
-    // A map keeps the last value of a key, where a struct refuses the second.
+    // A map keeps the last value of a key; a struct would refuse the second.
     let value: Value = serde_json::from_str(&repaired(begins)).ok()?;
     serde_json::from_value(value).ok()
 }

@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::rundir::{FailedStart, Step};
 
-/// More than any report has; what a broken `confine` writes beyond it is ignored.
+/// Limit on a report, in bytes. No report is as long; the output of a broken `confine` beyond it is ignored.
 const MOST_BYTES: usize = 256 * 1024;
 /// A line on the pipe.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Word {
-    /// `confine` has been loaded; something else follows.
+    /// `confine` has been loaded, and another word follows.
     Begun {
-        /// The version of what follows.
+        /// Version of the words that follow.
         begun: u32,
     },
-    /// A step failed; nothing follows.
+    /// A step failed, and no word follows.
     Failed(FailedStart),
-    /// Everything is applied; the command is exec'ed next.
+    /// All restrictions are applied, and the command is exec'ed next.
     Confined(Box<policies::Report>),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Start {
     Failed(FailedStart),
     /// `confine` has begun, and ended without another word.
     Silent,
-    /// `confine` has never begun: the host could not load it.
+    /// `confine` has never begun, because the host could not load it.
     NotLoaded,
 }
 

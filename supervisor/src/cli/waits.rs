@@ -39,7 +39,7 @@ impl Waits {
         }
     }
 
-    /// Warns once where nobody runs tasks. The process that owns the root does, also `dispatch`.
+    /// Warns once if no process runs tasks. The process that owns the root does, also `dispatch`.
     pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
         if !self.has_warned && !client.is_served().await {
             self.has_warned = true;

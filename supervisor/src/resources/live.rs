@@ -27,7 +27,6 @@ struct LiveWorker {
     #[schemars(with = "String")]
     board: BoardName,
     task: TaskId,
-    /// Title of its task.
     title: String,
     run: RunId,
     purpose: Purpose,

@@ -1,4 +1,4 @@
-//! `answer`: a person answers what a blocked task asks, and lets it go on.
+//! `answer`: answers the question of a blocked task and unblocks the task.
 
 use kernel::{Task, TaskId};
 use schemars::JsonSchema;

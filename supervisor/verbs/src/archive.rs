@@ -1,4 +1,4 @@
-//! `archive`: takes a task off the board; its history stays. `--rm` deletes archived tasks, for good.
+//! `archive`: removes tasks from the board but keeps their history. `--rm` deletes archived tasks for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use base::paths::Root;
 use base::terminal::Screen;
 use daemon::gc::{self, Fate, Owner, Scratch};
 
-/// The flags that name tasks otherwise than one by one.
+/// The flags that select tasks by something other than a list of ids.
 const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];
 
 /// Archive tasks, or delete archived ones
@@ -84,7 +84,8 @@ impl Verb for Archive {
             let bulk = call.write(move |board, actor| archive(board, actor, ids, detach)).await?;
             return clear(&call, bulk).await;
         }
-        // Archived first and in a write of its own: what is to be deleted then has no worker any more.
+        // The tasks are archived first, in a write of its own: that ends their workers, so the tasks to delete have
+        // none.
         let archived = match self.task_ids {
             ids if ids.is_empty() => Vec::new(),
             ids => {
@@ -124,7 +125,7 @@ impl Verb for Archive {
         let archived = count;
         let mut deleted = Vec::new();
         for one in bulk.results.iter_mut().skip(archived).filter(|one| one.ok) {
-            // It has none any more.
+            // A deleted task has no status.
             one.status = None;
             deleted.push(one.id.clone());
         }
@@ -138,7 +139,7 @@ impl Verb for Archive {
 
 impl Command for Archive {
     fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
-        // Behind the tasks, the flag means them.
+        // A `--rm` without values that follows task ids applies to these ids.
         if self.rm.as_ref().is_some_and(Vec::is_empty) {
             if self.task_ids.is_empty() {
                 return Err(Failure::usage("no task to delete is named")
@@ -189,7 +190,7 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     .await
 }
 
-/// Returns the attachments of tasks. An unknown task has none: the deletion refuses it.
+/// Returns the digests of the attachments of tasks. An unknown task has none; the deletion refuses it.
 async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failure> {
     if tasks.is_empty() {
         return Ok(BTreeSet::new());
@@ -204,8 +205,8 @@ async fn held(call: &Call, tasks: Vec<TaskId>) -> Result<BTreeSet<Digest>, Failu
     .await
 }
 
-/// Removes the scratch workspaces and worktrees of archived tasks that are to be deleted. Before their rows: the user of a task that
-/// is gone is given to another one, which must find nothing of its own.
+/// Removes the scratch workspaces and worktrees of archived tasks before their rows are deleted. The order matters: the
+/// Unix user of a deleted task is given to another task, which must not find files of the former one.
 async fn remove_workspaces(
     call: &Call,
     ids: &[TaskId],
@@ -218,7 +219,7 @@ async fn remove_workspaces(
     let actor = call.actor.clone();
     let (tasks, needed) = call
         .read(move |view| {
-            // Whatever may not be deleted is refused where the rows are.
+            // Tasks that may not be deleted are skipped here; the write that deletes the rows refuses them.
             let mut tasks = Vec::new();
             for task in wanted.iter().filter_map(|id| view.deletable(id, &actor).ok()) {
                 let runs = view.runs(&task.id)?;
@@ -252,7 +253,7 @@ async fn remove_workspaces(
     .await
 }
 
-/// Removes the logs of tasks that are gone. What fails here is found by `gc` later.
+/// Removes the logs of deleted tasks. `gc` retries later what fails here.
 async fn remove_logs(call: &Call, ids: Vec<TaskId>) {
     if ids.is_empty() {
         return;

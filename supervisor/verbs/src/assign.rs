@@ -1,4 +1,4 @@
-//! `assign`: says who is to do a task.
+//! `assign`: sets the assignee of a task.
 
 use kernel::{Task, TaskId};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `assignees`: who there is to do the work.
+//! `assignees`: lists the possible assignees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ impl Verb for Assignees {
         };
         let here = roster.names().into_iter().map(|name| (name.clone(), line(&name, true)));
         let mut named: BTreeMap<String, AssigneeLine> = here.collect();
-        // A worker sees who there is; how much each has to do belongs to all tenants together.
+        // A worker sees the names only: the numbers of tasks are totals over all tenants.
         if call.actor.kind != kernel::ActorKind::Worker {
             let from = after.clone();
             for known in call.read(move |view| view.assignees(&from, limit.saturating_add(1))).await? {

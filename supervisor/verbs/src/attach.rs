@@ -1,4 +1,5 @@
-//! `attach`: a file for a task. The command line reads it with the caller's own rights and sends its bytes.
+//! `attach`: attaches a file to a task. The command line reads the file with the caller's own rights and sends its
+//! bytes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// The task, where nothing else is named: no file is attached then.
+    /// Returns the task if it is the only argument: then the caller attaches no file but follows the task's agent.
     pub fn task_alone(&self, here: &Invocation) -> Option<TaskId> {
         match self.words.as_slice() {
             [word] if here.worker().is_none() => word.to_str()?.parse().ok(),
@@ -86,23 +87,23 @@ impl Attach {
         }
     }
 
-    /// Refuses it before its bytes are taken.
+    /// Checks that the caller may attach the file, before its bytes are received.
     pub async fn permit(&self, call: &Call) -> Result<(), Failure> {
         let (id, name, actor) = (texts::named(self.task_id.clone())?, self.named()?, call.actor.clone());
         call.read(move |view| view.may_attach(&id, &name, &actor)).await
     }
 
-    /// The same for a task that was named elsewhere.
+    /// Returns the request with another task.
     pub fn to(self, task: TaskId) -> Self {
         Attach { task_id: Some(task), ..self }
     }
 
-    /// The same with its bytes, which are durable.
+    /// Returns the request with its bytes, which are synced to disk.
     pub fn with(self, sealed: Sealed) -> Self {
         Attach { sealed: Some(sealed), ..self }
     }
 
-    /// Reads a file, whose name it has unless it has another.
+    /// Reads a file into the request. The attachment gets the file's name unless the request names another.
     fn take_in(&mut self, path: &Path) -> Result<(), Failure> {
         if self.filename.is_none() {
             let name = path.file_name().and_then(|name| name.to_str());
@@ -115,7 +116,7 @@ impl Attach {
         Ok(())
     }
 
-    /// Stores the content that stands in the request itself.
+    /// Stores the content given in the request itself, as text or base64.
     async fn written(&self, call: &Call) -> Result<Sealed, Failure> {
         let bytes = match (&self.content, &self.content_base64) {
             (Some(text), None) => text.clone().into_bytes(),
@@ -223,13 +224,15 @@ impl Verb for Attach {
             size: sealed.size,
             author: self.author,
         };
-        // Until the commit no sweep may take the bytes for nobody's, and the job is gone before that.
+        // `published` marks the bytes as in use until the commit: a concurrent sweep would otherwise delete them as
+        // unreferenced.
         let published = Arc::new(OnceLock::new());
         let kept = Arc::clone(&published);
         let attached = call
             .write(move |board, actor| {
                 let attached = board.attach(&id, &file, actor)?;
-                // Accepted: only now do the bytes get their name. What is refused leaves nothing.
+                // The bytes get their final name only after the board has accepted the attachment, so a refusal leaves
+                // no file.
                 drop(kept.set(sealed.publish()?));
                 Ok(attached)
             })
@@ -266,7 +269,7 @@ impl Command for Attach {
             Some(path) if side == Side::Caller && self.content.is_none() && self.content_base64.is_none() => {
                 self.take_in(&path)
             }
-            // The request that is sent has no path: who prepares it without reading has to refuse.
+            // The request is sent without the path. A caller that prepares it without reading the file must be refused.
             Some(_) if self.content.is_none() && self.content_base64.is_none() => Err(self.without_bytes()),
             Some(_) | None => Ok(()),
         }
@@ -286,7 +289,7 @@ impl Command for Attach {
 /// Characters that a query has to escape (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Text as a value in a query.
+/// Escapes text for use as a value in a query.
 fn escaped(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }

@@ -1,4 +1,4 @@
-//! `attach-get`: where an attached file is, for a command line that copies it.
+//! `attach-get`: returns the path of an attached file, which the command line then copies.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The file that is attached: a regular one, of a size that a board takes.
+//! Reads a file to attach: a regular one, within the limit of an attachment.
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
@@ -26,7 +26,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
     let mut bytes = Vec::new();
     if meta.len() <= ATTACHMENT {
-        // It may grow meanwhile.
+        // The file may grow after `fstat`, so the read has a limit too.
         file.take(ATTACHMENT + 1).read_to_end(&mut bytes).map_err(fail)?;
     }
     let size = meta.len().max(u64::try_from(bytes.len()).unwrap_or(u64::MAX));

@@ -14,7 +14,7 @@ use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
 use service::details::Details;
 
-/// The most missing files that a backup names.
+/// Limit on the missing files that the reply names.
 const TOLD: usize = 10;
 
 /// Back up the board to a file, even while it is in use
@@ -54,7 +54,7 @@ impl Verb for Backup {
     const NAME: &'static str = "backup";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
-    // The request names a file of the host.
+    // The request contains a path of the host.
     const SESSIONS: bool = false;
     type Reply = BackedUp;
 
@@ -107,7 +107,7 @@ impl Command for Backup {
     }
 }
 
-/// Refuses a file among the boards: one of them could be replaced while it is in use.
+/// Refuses a destination in the directory of the boards: the backup could replace a board that is in use.
 fn refuse_place(file: &std::path::Path, boards: &std::path::Path) -> Result<(), Failure> {
     let dir = file.parent().unwrap_or(file);
     let real = dir.canonicalize().map_err(|e| {

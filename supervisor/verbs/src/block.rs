@@ -153,7 +153,7 @@ impl Command for Block {
     shown!("Blocked");
 }
 
-/// The note on a task that waits for others: which they are, that they are done, or that none is named.
+/// Returns the note on a task that waits for others: their ids, or that all are done, or that none is named.
 fn waits_for(id: &TaskId, open: &[TaskId], goes_on: bool) -> String {
     if !open.is_empty() {
         let named: Vec<&str> = open.iter().take(NAMED).map(TaskId::as_str).collect();

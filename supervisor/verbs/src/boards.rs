@@ -1,4 +1,4 @@
-//! The boards of a root: which there are, and what people say of them.
+//! The boards of a root, with their titles and other details.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub struct EditBoard {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BoardLine {
     pub slug: String,
-    /// Its title; its name where it has none.
+    /// The title, or the board's name if it has no title.
     pub name: String,
     description: String,
     icon: String,
@@ -187,12 +187,12 @@ pub fn require(root: &Root, slug: &BoardName) -> Result<(), Failure> {
         .hint(format!("supervisor boards list shows them; make it with: supervisor boards create {slug}")))
 }
 
-/// A board as it is listed.
+/// Returns the entry of a board in the list.
 pub fn line(root: &Root, slug: &BoardName, current: &BoardName) -> BoardLine {
     described(&dir(root, slug), slug.as_str(), slug == current, false)
 }
 
-/// Runs what works on files off the runtime's threads.
+/// Runs blocking file operations outside of the threads of the async runtime.
 async fn apart<T: Send + 'static>(
     f: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -268,8 +268,8 @@ fn check(details: &Details) -> Result<(), Failure> {
     }
 }
 
-/// Returns the obstacle that keeps a task from using a default workdir at present, by the rule of `create --workspace dir:`. The
-/// workdir is stored all the same: the directory may come later, and each `create` that uses it looks again.
+/// Returns why tasks cannot use a default workdir at present, by the rule of `create --workspace dir:`. The workdir is
+/// stored anyway: the directory may be created later, and each `create` checks it again.
 async fn unusable_workdir(details: &Details, call: &Call) -> Vec<String> {
     let Some(path) = details.default_workdir.as_ref().filter(|path| !path.as_os_str().is_empty()) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The result of a verb that takes many tasks: one line each, and failure if any failed.
+//! The reply of a verb about many tasks: one row for each, and an exit code that reports failures.
 
 use kernel::{Board, Handoff, Settled, TaskId};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use base::terminal::{Ink, Screen};
 pub struct One {
     pub id: TaskId,
     pub ok: bool,
-    /// Its status now, where it was done.
+    /// The new status; none if the verb failed for this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<kernel::Status>,
     /// Further notes.
@@ -27,7 +27,7 @@ pub struct One {
 }
 
 impl One {
-    /// The row of a task of which a verb was asked alone.
+    /// Returns the row of a request about a single task.
     pub fn of(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
         row(id, done.map(|status| (status, None)))
     }
@@ -35,7 +35,7 @@ impl One {
     pub fn show(&self, verb: &str, screen: &mut Screen) {
         if let Some(error) = &self.error {
             let label = screen.paint(Ink::Red, "failed:");
-            // Most refusals name their task.
+            // Most error messages contain the task's id already.
             let named = error.contains(self.id.as_str());
             let task = if named { String::new() } else { format!("{}: ", self.id) };
             screen.line(format!("{label} {task}{error}"));
@@ -50,7 +50,7 @@ impl One {
     }
 }
 
-/// The status that a task has now, with what its reader should know; or why nothing was done.
+/// The new status of a task with a note for the user, or the error.
 pub(crate) type Attempt = Result<(kernel::Status, Option<String>), kernel::Error>;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Bulk {
         Self::collect(attempts(board, tasks, step))
     }
 
-    /// Does the same, with a row also for a single task that failed.
+    /// Like [`Bulk::each`], but a single task that failed gets a row too.
     pub(super) fn rows(
         board: &mut Board<'_>,
         tasks: impl IntoIterator<Item = TaskId>,
@@ -88,7 +88,7 @@ impl Bulk {
         Bulk { results: attempts(board, tasks, step).into_iter().map(tried).collect() }
     }
 
-    /// Collects what became of each task. A single task that failed is a failure of the whole call.
+    /// Collects the results of the tasks. If the only task failed, the whole call fails.
     pub(super) fn collect(mut results: Vec<(TaskId, Attempt)>) -> Result<Self, kernel::Error> {
         match results.pop() {
             Some((_, Err(error))) if results.is_empty() => return Err(error),
@@ -142,7 +142,8 @@ fn row(id: TaskId, attempt: Result<(kernel::Status, Option<String>), Failure>) -
     }
 }
 
-/// The parts of a command whose reply is a [`Bulk`]: what it says of each task that it was done with, and the exit code.
+/// Defines the parts of a command that replies with a [`Bulk`]: its output, with this word for each success, and the
+/// exit code.
 macro_rules! shown {
     ($done:literal) => {
         fn show(reply: &Bulk, screen: &mut base::terminal::Screen) {
@@ -157,12 +158,13 @@ macro_rules! shown {
 
 pub(super) use shown;
 
-/// Result for a task whose worker, where it has one, ends first.
+/// Returns the status of a task and a note if its worker has to end first.
 pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
     (settled.task.status, pending(settled.effect))
 }
 
-/// The same of a task that was handed over with artifacts: files are taken from runs of this supervisor only.
+/// Like [`outcome`], for a handoff with artifacts. Its note says if the files are not copied: the supervisor takes
+/// files only from its own runs.
 pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Status, Option<String>) {
     let (status, note) = outcome(settled);
     let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());

@@ -1,4 +1,4 @@
-//! The same change of many tasks through the API: one row for each, and what fails for one fails for no other.
+//! Applies the same change to many tasks through the API: one row for each, and a failure affects only its own task.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::patch::{Patch, nobody};
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 
-/// The most tasks of one change: all are changed in one transaction.
+/// Limit on the tasks of one change, as one transaction changes them all.
 const MOST: usize = 500;
 
 /// Change many tasks in the same way
@@ -47,7 +47,7 @@ pub struct BulkPatch {
 }
 
 impl BulkPatch {
-    /// The change of one task.
+    /// Returns the change to apply to each task.
     fn patch(self) -> Result<Patch, Failure> {
         let status = match (self.status, self.archive) {
             (status, None | Some(false)) => status,
@@ -82,14 +82,14 @@ impl Verb for BulkPatch {
             return Err(Failure::usage(format!("{} tasks are named", ids.len()))
                 .hint(format!("name 1 to {MOST} tasks in `ids`")));
         }
-        // A task that is named twice has one row.
+        // A task that is named twice gets one row.
         let mut seen = BTreeSet::new();
         let ids: Vec<TaskId> = ids.into_iter().filter(|id| seen.insert(id.clone())).collect();
         let plan = self.patch()?.plan(&call).await?;
         plan.require_daemon(&call, &ids).await?;
         call.write(move |board, actor| {
             Ok(Bulk::rows(board, ids, |board, id| {
-                // A task of another tenant is one that does not exist, in its own row.
+                // A task of another tenant gives the same error as an unknown task, in its own row.
                 board.task_for(id, actor)?;
                 plan.apply(board, id, actor).map(|task| (task.status, None))
             }))

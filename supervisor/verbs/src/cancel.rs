@@ -1,4 +1,4 @@
-//! `cancel`: a person ends what a task does, or its wait to do it.
+//! `cancel`: ends a task's run, or its wait for one.
 
 use kernel::TaskId;
 use schemars::JsonSchema;

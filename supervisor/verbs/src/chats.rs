@@ -1,4 +1,4 @@
-//! `chats` and `check-chat`: which chats there are, how their bridges stand, and whether their services answer now.
+//! `chats` and `check-chat`: list the chats and the state of their bridges, and check whether a service answers.
 
 use kernel::{BoardName, Timestamp};
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ fn channel_of(service: &Service, file: &ChatFile) -> Result<Channel, String> {
     service.config().notify.find(&file.channel).cloned()
 }
 
-/// Asks the service of a chat whether it answers. Returns as whom.
+/// Asks the service of a chat whether it answers. Returns the name of the bot's account.
 async fn probe(service: &Service, name: &str) -> Result<String, String> {
     let chats = service.chats().chats(service.root());
     let file = match chats.find(name) {

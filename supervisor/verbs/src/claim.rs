@@ -1,4 +1,4 @@
-//! `claim`: takes a ready task for a worker that this supervisor does not run, with the token of its run.
+//! `claim`: gives a ready task, and a token for its run, to a worker that this supervisor did not start.
 //!
 //! See decision 0101.
 
@@ -63,12 +63,12 @@ fn lease() -> WrittenDuration {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// Stored form of a claim: a repeat of the request gets it again, with another token.
+/// Stored form of a claim's reply. A repeated request gets the same reply with a new token.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     task: Task,
     run: Run,
-    /// The hash of the token that the run was given.
+    /// Hash of the run's token.
     #[serde(default)]
     token: String,
 }
@@ -80,11 +80,11 @@ pub struct Claimed {
     pub run: Run,
     /// The token of the run.
     pub token: String,
-    /// The socket at which a program of the operator's user shows it.
+    /// Path of the socket that accepts the token from programs of the operator's user.
     pub socket: String,
 }
 
-/// Without the token.
+/// Omits the token.
 impl std::fmt::Debug for Claimed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Claimed")
@@ -125,7 +125,7 @@ impl Verb for Claim {
                     Wanted::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
                 };
                 let Some(claimed) = claimed else { return Ok(None) };
-                // Recorded with the claim where it is known: a second commit would take as long again.
+                // A known place is recorded in the same commit as the claim: a second commit would double the time.
                 let given = provision.give(board, (&claimed.task, &claimed.workspace))?;
                 if let Some(placement) = given.place {
                     board.record_workspace(claimed.run, &placement)?;
@@ -138,7 +138,7 @@ impl Verb for Claim {
         let run = kept.run.id;
         let Kept { task, run: placed, token: given } = provide(&call, kept).await?;
         if given != hex::encode(hash) {
-            // A repeated request: its reply was kept without the token.
+            // The request is a repeat. Its stored reply has no token, so the run gets a new one.
             call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
         }
         let socket = call.service.root().operator_socket().display().to_string();
@@ -150,14 +150,14 @@ impl Verb for Claim {
     }
 }
 
-/// The task that a worker wants to claim.
+/// The task to claim: one by its id, or the next one of an assignee.
 #[derive(Clone, Debug)]
 enum Wanted {
     Task(TaskId),
     NextOf(Profile),
 }
 
-/// Reason why nothing is claimed: the name is unknown, or no task is ready.
+/// Returns the error if nothing is claimed: the name is unknown, or no task is ready.
 async fn nothing_to_claim(call: &Call, wanted: Wanted) -> Failure {
     let what = match wanted {
         Wanted::Task(id) => id.to_string(),
@@ -215,8 +215,8 @@ impl Command for Claim {
     }
 }
 
-/// Makes the workspace of a task that was just claimed, and records its place where the claim does not name it yet; where that
-/// fails, the claim is given back.
+/// Makes the workspace of a claimed task and records its place unless the claim already did. On failure the claim is
+/// released.
 async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
     let (service, handle, task) =
         (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
@@ -239,7 +239,7 @@ async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
     }
     let token = claimed.token;
     call.write_further(move |board, _| {
-        // A repeat of the request finds it recorded, and gets the same reply.
+        // A repeated request finds the place recorded and gets the same reply.
         if !works_at(&board.expect_run(run)?, &placement) {
             board.record_workspace(run, &placement)?;
         }

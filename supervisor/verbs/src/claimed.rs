@@ -1,4 +1,4 @@
-//! Checks that the tasks and files which a worker names in its verdict exist.
+//! Checks that the files and commits that a worker's verdict names exist.
 
 use kernel::{ActorKind, Handoff};
 
@@ -6,15 +6,16 @@ use api::Call;
 use base::failure::Failure;
 use daemon::{Search, search_claimed};
 
-/// Refuses the verdict of a live run that names files or commits which do not exist. The tasks that it names are the board's to look for.
+/// Refuses the verdict of a live run that names missing files or commits. The board itself checks the tasks that a
+/// verdict names.
 pub(super) async fn require(call: &Call, handoff: &Handoff) -> Result<(), Failure> {
     let Some(own) = call.actor.run.as_ref().filter(|_| call.actor.kind == ActorKind::Worker) else {
         return Ok(());
     };
-    // Before anything is looked for: a look costs more than to name what to look for.
+    // The limits are checked first: the search costs more than the request that causes it.
     handoff.within_limits()?;
     let run = own.run;
-    // One that has its verdict is refused with that, or gets its reply again.
+    // A run that already has a verdict gets its earlier reply or a refusal from the board, without a search.
     if call.read(move |view| Ok(view.expect_run(run)?.verdict.is_some())).await? {
         return Ok(());
     }
@@ -30,7 +31,7 @@ pub(super) async fn require(call: &Call, handoff: &Handoff) -> Result<(), Failur
         Ok(Search::Unfounded(failure)) => return Err(failure),
         Ok(Search::CutShort(why)) | Err(why) => why,
     };
-    // The verdict counts all the same: the end of the run says what was not there.
+    // A search that was cut short does not refuse the verdict. The end of the run reports missing files.
     if looks.note_cut_short(of) {
         tracing::warn!(%run, error = %why, "claims_not_looked_for");
     }

@@ -55,7 +55,7 @@ pub struct Commented {
     pub warnings: Vec<String>,
 }
 
-/// A text of at most `most` characters. A cut text ends with a note of that if there is room for it.
+/// Cuts a text to `most` characters. The cut text ends with a note of the cut if there is room for it.
 fn trimmed(text: String, most: u32) -> String {
     let most_chars = usize::try_from(most).unwrap_or(usize::MAX);
     if text.chars().count() <= most_chars {
@@ -106,7 +106,8 @@ impl Verb for Comment {
                     return Ok(Commented { comment, mentioned: Vec::new(), warnings });
                 }
                 let known = |profile: &Profile| roster.profiles().any(|(name, _)| name == profile.as_str());
-                // As for other tasks of the tenant; a worker's task has what its run may give it.
+                // A mention by a person uses the policy of the tenant; a mention by a worker uses the policy that its
+                // run may give.
                 let policy = |tenant: &Tenant| config.tenants.get(tenant).and_then(|own| own.policy.clone());
                 let mentioned = board.mention(&comment, known, policy, actor)?;
                 Ok(Commented { comment, mentioned, warnings: Vec::new() })

@@ -89,7 +89,7 @@ impl Verb for Complete {
             .await;
         match (settled, proposed) {
             (Err(refusal), Some((id, handoff))) if refusal.code == Code::Exhausted => {
-                // The refusal has undone its write: the question to a person is one of its own.
+                // The refused write was rolled back, so the question to a person needs a write of its own.
                 call.write_further(move |board, actor| board.ask_for_proposed_tasks(&id, &handoff, actor))
                     .await?;
                 Err(refusal.after_a_change())

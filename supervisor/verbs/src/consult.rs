@@ -58,12 +58,12 @@ fn deadline() -> WrittenDuration {
     DEADLINE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// The answer, and the task that is its row.
+/// The answer, and the task of the question.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// The task of the question.
     pub task_id: TaskId,
-    /// The summary of the run that has answered.
+    /// The summary of the run that answered.
     pub answer: String,
 }
 
@@ -96,7 +96,7 @@ impl Verb for Consult {
                 .hint("start one with: supervisor daemon"));
         }
         match call.service.roster().resolve(&self.profile, None, &call.service.config()) {
-            // Somebody may claim it in time.
+            // External workers may claim the question in time.
             Err(CannotRun::Pull { .. }) => {}
             Ok(_) => {
                 if let Some(why) = obstacles::unrunnable(&self.profile, None, None, &call).await? {
@@ -114,14 +114,15 @@ impl Verb for Consult {
                 .hint("use --timeout 1h at most; asking the same question again continues the wait"));
         }
         let is_of_run = call.actor.run.is_some();
-        // Subscribed before the task is made, so that nothing falls between.
+        // The subscription precedes the task's creation, so that no change is missed in between.
         let mut news = call.board()?.changes();
         let new = NewTask {
             title: title(&self.question),
             body: Some(self.question),
             assignee: Some(self.profile),
             tenant: self.tenant,
-            // Who waits in a run may ask again, and who does not is a person.
+            // A run may repeat its request and get the answer then, so its question may run longer than the wait. A
+            // person's request is not repeated.
             limits: Limits {
                 max_runtime: Some(if is_of_run { LONGEST } else { wait }),
                 max_retries: Some(1),
@@ -143,7 +144,8 @@ impl Verb for Consult {
                 Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
             Ok((call, id, asked))
         };
-        // Whose caller hangs up in the middle of it has made a task that nobody knows: it is dropped with what is returned.
+        // A client may hang up during the creation. The creation then still finishes, and the returned guard archives
+        // the task, which nobody would know otherwise.
         let (call, id, mut asked) = to_its_end(&service, "nobody was asked", asking).await?;
         let until = start + wait;
         loop {
@@ -156,7 +158,8 @@ impl Verb for Consult {
             if let Some(answer) = answered(task, completed) {
                 asked.id = None;
                 if answer.is_err() && !is_archived {
-                    // A run asks one question at a time, and this one will have no answer. A person's stays for the person.
+                    // A run asks one question at a time, so an unanswered one is dropped for it. A person's question
+                    // stays visible.
                     let given_up = id.clone();
                     let drop_of_run = move |board: &mut Board<'_>, actor: &Actor| match actor.run {
                         Some(_) => board.drop_consult(&given_up, actor),
@@ -178,7 +181,7 @@ impl Verb for Consult {
                 let late = format!("{id} has no answer after {} s", wait.as_secs());
                 return Err(Failure::new(Code::TryAgain, late).hint(hint));
             }
-            // Cancel-safe: a change that is missed by the timeout is seen by the next look.
+            // Cancel-safe: if the timeout wins, the next iteration reads the board again.
             tokio::select! {
                 changed = news.changed() => drop(changed),
                 () = tokio::time::sleep_until(until) => {}
@@ -187,12 +190,12 @@ impl Verb for Consult {
     }
 }
 
-/// A question that a person waits for. It is archived when its client has gone. The question of a run ends with the run, whose client
-/// may ask again.
+/// Archives a person's question when its client disconnects. A run's question ends with the run, because the run may
+/// repeat its request.
 struct Asked {
     board: Arc<BoardHandle>,
     actor: Actor,
-    /// None when it needs no end.
+    /// None if the question need not be archived.
     id: Option<TaskId>,
 }
 
@@ -213,13 +216,13 @@ impl Drop for Asked {
     }
 }
 
-/// The outcome of a question, once there is one.
+/// Returns the outcome of a question once it is known.
 fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
     let none = |what: String| {
         let hint = format!("see what happened: supervisor show {}", task.id);
         let failure =
             Failure::new(Code::Conflict, format!("{} was not answered: {what}", task.id)).hint(hint);
-        // The task of the question was made, and perhaps run.
+        // The failure reports a change: the question's task exists and may have run.
         Some(Err(failure.after_a_change()))
     };
     match task.status {
@@ -234,7 +237,7 @@ fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure
     }
 }
 
-/// The first line of a question, as far as a title has room.
+/// Returns the first line of a question, cut to the length of a title.
 fn title(question: &str) -> String {
     let line = question.trim().lines().next().unwrap_or_default();
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TITLE).collect();

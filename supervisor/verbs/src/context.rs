@@ -1,4 +1,4 @@
-//! `context`: what a worker sees of its task.
+//! `context`: returns the text that a worker gets about its task.
 
 use kernel::{ContextLimits, TaskId};
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ pub struct Context {
     pub task_id: Option<TaskId>,
 }
 
-/// The text, and what did not fit.
+/// The text of the context, and the names of the parts that did not fit.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Contextual {
     pub task_id: TaskId,
@@ -42,7 +42,7 @@ impl Verb for Context {
     async fn run(self, call: Call) -> Result<Contextual, Failure> {
         let id = texts::named(self.task_id)?;
         let actor = call.actor.clone();
-        // What was attached since the run began is put where the context says it is.
+        // Files attached after the start of the run are copied to the paths that the context names.
         provide_files(&call, &id).await?;
         let place = place_of(&call)?;
         call.read(move |view| {

@@ -1,4 +1,4 @@
-//! `create`: puts a task on the board.
+//! `create`: creates a task.
 
 use std::path::PathBuf;
 use std::str::FromStr as _;
@@ -299,7 +299,7 @@ impl Verb for Create {
 }
 
 impl Created {
-    /// Adds what currently keeps the task from running.
+    /// Adds the obstacles that currently keep the task from running.
     pub(super) async fn warned(self, call: &Call) -> Self {
         let mut warnings = obstacles::of_task(&self.task, call).await;
         warnings.extend(self.warnings);
@@ -308,7 +308,8 @@ impl Created {
 }
 
 impl Create {
-    /// Checks the request against the host. Returns the task, and which parts of the request change nothing yet.
+    /// Checks the request against the host. Returns the task, and warnings about parts of the request that have no
+    /// effect yet.
     pub(super) async fn prepare(mut self, call: &mut Call) -> Result<(NewTask, Vec<String>), Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
@@ -381,7 +382,7 @@ impl Command for Create {
     }
 }
 
-/// A workspace as the caller means it: the board's own word comes before the directory that the caller happens to be in.
+/// Resolves a workspace for the caller: a workspace of the board takes precedence over a relative path.
 pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure> {
     match details::workspace(here.root(), here.board(), text) {
         Some(place) => Ok(place),
@@ -389,7 +390,7 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
     }
 }
 
-/// A workspace that a person names for a task which is there already, where that person may have it.
+/// Checks a workspace that a person names for an existing task, with this person's rights.
 pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
     let text = details::workspace(call.service.root(), call.board()?.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
@@ -398,7 +399,8 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
     Ok(place.to_string())
 }
 
-/// A place for new tasks of a tenant, checked for a caller as `create` checks it. From then on the caller acts as its worker.
+/// Checks a workspace for new tasks of a tenant as `create` does. Sets the caller's uid to the uid of the tenant's
+/// workers.
 pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> Result<String, Failure> {
     let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
     let place = create.place()?;
@@ -408,7 +410,7 @@ pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> R
     Ok(place.to_string())
 }
 
-/// An approver with its kind: a bare name that a lane has means its workers, another one a person.
+/// Adds the kind to an approver: a bare name of a lane means workers of the lane, any other name a person.
 fn typed_approver(approver: String, call: &Call) -> String {
     if !obstacles::is_lane(&approver, call) {
         return approver;

@@ -1,20 +1,20 @@
-//! Position at which a page ended, as one opaque word that needs no quoting in a shell.
+//! The end of a page, encoded as an opaque word that needs no quotes in a shell.
 
 use kernel::RunId;
 
 use base::failure::Failure;
 
-/// The word for a position of the kernel's.
+/// Encodes a position of the kernel as a cursor.
 pub(super) fn sealed(position: &str) -> String {
     hex::encode(position)
 }
 
-/// The position that a word stands for.
+/// Decodes a cursor. Fails for a word that is no cursor.
 pub(super) fn opened(word: &str) -> Result<String, Failure> {
     hex::decode(word).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(not_a_cursor)
 }
 
-/// The run after which a page of runs starts.
+/// Returns the run after which a page of runs starts. Without a cursor it is 0.
 pub(super) fn after(word: Option<&str>) -> Result<RunId, Failure> {
     let Some(word) = word else { return Ok(RunId(0)) };
     let number = opened(word)?.parse().map_err(|_| not_a_cursor())?;

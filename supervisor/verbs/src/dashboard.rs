@@ -1,4 +1,4 @@
-//! `open-dashboard`, `dashboard-sessions` and `revoke-dashboard`: links to the dashboard, and the browsers that have followed one.
+//! `open-dashboard`, `dashboard-sessions` and `revoke-dashboard`: links to the dashboard, and the sessions of browsers.
 
 use kernel::{Tenant, Timestamp, brief};
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ pub struct OpenDashboard {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Link {
-    /// The address, with the code behind `#`, which browsers do not send.
+    /// The URL. The code is its fragment, which browsers do not send to the server.
     pub url: String,
     /// Lifetime of the link, in seconds.
     pub seconds: u64,
@@ -40,7 +40,7 @@ impl Verb for OpenDashboard {
     const EFFECT: Effect = Effect::Daemon;
     const ON: OnBoard = OnBoard::None;
     const MEMBERS: bool = true;
-    // It would have no end.
+    // A session that could open other sessions would never end.
     const SESSIONS: bool = false;
     type Reply = Link;
 
@@ -69,7 +69,7 @@ impl Verb for OpenDashboard {
                 .hint("leave `own_browser` out: the link is then for any browser of the host"));
             }
         };
-        // First: nothing listens where no link waits.
+        // The offer comes first: the listener closes if no link is pending.
         let code = browsers.offer(Offer { owner, follower })?;
         let base = browsers.listen().await.inspect_err(|_| browsers.retract(&code))?;
         let url = format!("{base}/open#{code}");

@@ -1,4 +1,4 @@
-//! `diagnostics`: lists defects, their begin and their remedies.
+//! `diagnostics`: lists problems, their age and their remedies.
 
 use kernel::{Severity, TaskId};
 use schemars::JsonSchema;
@@ -59,7 +59,7 @@ impl Verb for Diagnostics {
             }
         }
         found.retain(|one| !one.diagnostics.is_empty());
-        // A task that is asked about has its row, unless only what is so bad was asked for.
+        // A task named in the request gets a row even without problems, unless a severity is named as well.
         if let Some(task) = task.filter(|_| self.severity.is_none())
             && found.is_empty()
         {

@@ -1,4 +1,4 @@
-//! `diff`: the work of a task's runs in git, as files and lines, while it goes on and afterwards.
+//! `diff`: the changes that the runs of a task made in git, as files and lines, also during a run.
 //!
 //! See decision 0175.
 
@@ -18,11 +18,11 @@ use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable};
 use daemon::{Wanted, Work, diff_of_runs};
 
-/// Time limit of a diff. It may wait for others before.
+/// Time limit of a diff, without the time that it waits for other diffs.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Time that a client waits.
+/// Time after which a client gives up.
 const ANSWERED: Duration = Duration::from_mins(1);
-/// The most marks behind a file of a summary.
+/// Limit on the `+` and `-` signs of a file in a summary.
 const MARKS: usize = 40;
 
 /// Show the changes that the runs of a task made in git
@@ -54,9 +54,9 @@ pub struct Diff {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Shown {
     pub task_id: TaskId,
-    /// The last run that has a share in it.
+    /// The latest run whose work is included.
     pub run_id: RunId,
-    /// True if that run goes on: the work is as it is now.
+    /// True if this run is still active, so that its work may change.
     pub live: bool,
     /// True if lines were left out because counts were asked for.
     pub stat: bool,

@@ -1,4 +1,4 @@
-//! `dispatch`: one pass over the board that waits for what it started.
+//! `dispatch`: starts the ready tasks of a board once and waits for their runs.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub struct Capped {
     pub assignee: String,
     /// Number of the profile's tasks that run.
     pub current: usize,
-    /// The refusal, as every list has it.
+    /// The reason in the form of all other lists of waiting tasks.
     #[serde(default)]
     pub why: Option<kernel::Waiting>,
 }
@@ -85,7 +85,7 @@ pub struct Dispatched {
     /// Tasks with a run that took too long.
     #[serde(default)]
     pub timed_out: Vec<TaskId>,
-    /// Tasks with a run that got nowhere.
+    /// Tasks with a run that made no progress.
     #[serde(default)]
     pub(crate) stale: Vec<TaskId>,
     #[serde(default)]
@@ -97,15 +97,15 @@ pub struct Dispatched {
     pub spawned: Vec<Spawned>,
     /// Tasks without an assignee.
     pub skipped_unassigned: Vec<TaskId>,
-    /// Tasks whose assignee nothing here can run.
+    /// Tasks with an assignee that nothing on this host can run.
     pub skipped_nonspawnable: Vec<TaskId>,
-    /// Tasks whose profile has as much to do as it may.
+    /// Tasks of profiles that have reached their limit of running tasks.
     #[serde(default)]
     pub skipped_per_profile_capped: Vec<Capped>,
-    /// Tasks that got the default assignee: none, there is no such thing here.
+    /// Always empty: there is no default assignee. Clients expect the field.
     #[serde(default)]
     pub(crate) auto_assigned_default: Vec<TaskId>,
-    /// Ready tasks that wait, and what for.
+    /// Ready tasks that wait, each with its reason.
     pub waiting: Vec<Waiting>,
 }
 
@@ -183,7 +183,7 @@ impl Command for Dispatch {
             if screen.fits(&header, &cells) {
                 screen.list_with_details(header, rows);
             } else {
-                // A path that is cut leads nowhere.
+                // A path gets a line of its own, where it is not cut: a cut path is useless.
                 let short =
                     rows.into_iter().map(|([task, assignee, outcome, status, workspace], mut below)| {
                         below.insert(0, vec![workspace.text().to_owned()]);
@@ -205,7 +205,7 @@ impl Command for Dispatch {
     }
 }
 
-/// Returns the free slots: by the daemon's knowledge, or beside the runs that go on without one.
+/// Returns the daemon's free slots; without a daemon, the slots beside the runs that are still active.
 async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     if let Some(daemon) = OwnerLink::of(&call.service) {
         return daemon.ask(Event::Room).await;
@@ -229,7 +229,7 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
     let room = room.keeping(&name, &holds, kernel::SystemClock.now());
     let service = Arc::clone(&call.service);
     let others = tokio::task::spawn_blocking(move || {
-        // A board that cannot be read may have a tenant.
+        // A board that cannot be read counts as one with tenants.
         let has_tenants = |board: &BoardName| {
             let board = service.board(board).map_err(drop)?;
             board.readers().with(|view| view.has_tenants()).map_err(drop)

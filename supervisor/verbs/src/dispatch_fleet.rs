@@ -1,4 +1,4 @@
-//! `dispatch-fleet`: a task for each subdirectory of a directory, once for each tick.
+//! `dispatch-fleet`: creates a task for each subdirectory of a directory, once per tick.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -152,7 +152,7 @@ pub struct FleetDispatched {
 }
 
 impl FleetDispatched {
-    /// A dispatch of no directory.
+    /// Returns a reply without directories.
     pub fn none(profile: Profile, root: PathBuf, tick: Tick, dry_run: bool) -> Self {
         let (directories, warnings) = (Vec::new(), Vec::new());
         FleetDispatched {
@@ -178,7 +178,7 @@ impl FleetDispatched {
         self.directories.push(line);
     }
 
-    /// Adds a directory that is refused.
+    /// Adds a directory with the error that kept it from getting a task.
     pub fn refuse(&mut self, directory: String, failure: Failure) {
         self.add(FleetLine {
             directory,
@@ -192,7 +192,7 @@ impl FleetDispatched {
         });
     }
 
-    /// Adds what became of further directories.
+    /// Adds the results of more directories.
     pub fn extend(&mut self, more: Self) {
         more.directories.into_iter().for_each(|line| self.add(line));
         for warning in more.warnings {
@@ -209,7 +209,7 @@ impl FleetDispatched {
 }
 
 impl DispatchFleet {
-    /// The text of a task for a directory.
+    /// Fills a directory's values into a template.
     fn filled(&self, template: &str, directory: &str, tenant: &Tenant, tick: &Tick) -> String {
         let path = self.root.join(directory).display().to_string();
         let words = [
@@ -219,7 +219,7 @@ impl DispatchFleet {
             ("{profile}", self.profile.as_str()),
             ("{path}", &path),
         ];
-        // From left to right, so that no value is filled in again.
+        // One pass from left to right: placeholders inside of a value are not filled in.
         let (mut text, mut rest) = (String::new(), template);
         while let Some(at) = rest.find('{') {
             let (before, from) = rest.split_at(at);
@@ -266,7 +266,7 @@ impl DispatchFleet {
         Ok(NewFleetTask { directory: directory.to_owned(), task })
     }
 
-    /// Returns the task of a directory, judged by its name and place alone: nothing of the host is looked at.
+    /// Returns the task of a directory, checked by its name and path only, without a look at the host.
     fn judged(&self, directory: &str, tick: &Tick, call: &Call) -> Result<NewFleetTask, Failure> {
         let mut task = self.task(directory, tick)?;
         let tenant = task.task.tenant.clone();
@@ -277,13 +277,13 @@ impl DispatchFleet {
         Ok(task)
     }
 
-    /// The tasks of directories that can have one, and why others cannot.
+    /// Returns the task of each directory, or the error if it cannot have one.
     async fn tasks(
         &self,
         tick: &Tick,
         call: &Call,
     ) -> Result<Vec<(String, Result<NewFleetTask, Failure>)>, Failure> {
-        // No name is joined to the root, and no directory is looked at, before it is judged.
+        // Each name is checked before it is joined to the root and the directory examined.
         let judged = self.directories.iter().map(|name| (name.clone(), self.judged(name, tick, call)));
         let (judged, root): (Vec<_>, _) = (judged.collect(), self.root.clone());
         let looked = blocking("the directories were not looked at", move || {
@@ -317,7 +317,7 @@ impl Verb for DispatchFleet {
     type Reply = FleetDispatched;
 
     fn answered_within(&self) -> Duration {
-        // Each directory is looked at by a process of its own.
+        // A separate process examines each directory.
         Duration::from_mins(10)
     }
 
@@ -346,7 +346,7 @@ impl Verb for DispatchFleet {
             .hint("send the others with further requests"));
         }
         if let Some(tenant) = call.confined() {
-            // Before anything is looked at: whether there is a directory elsewhere is not theirs to ask.
+            // This check comes first: a tenant's user must not learn which directories exist outside of its own place.
             of_tenant::require_place(&call, Some(tenant), &WorkspaceSpec::Directory(self.root.clone()))?;
         }
         call.actor.uid = of_tenant::acting_uid(&call);

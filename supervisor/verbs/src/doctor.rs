@@ -80,7 +80,8 @@ pub(super) fn show(report: &Report, screen: &mut Screen) {
         let gap = " ".repeat(8 - word.len());
         screen.hanging(&format!("{label}{gap}{}: ", check.subject), &printable(&check.detail));
         if let Some(hint) = &check.hint {
-            // Lines behind the first one are commands and what was written: a terminal may break them, this does not.
+            // The lines after the first are commands and file contents. They are not wrapped here, so that they can be
+            // copied.
             let mut lines = hint.lines();
             screen.hanging("        ", &printable(lines.next().unwrap_or_default()));
             for line in lines {

@@ -1,4 +1,4 @@
-//! `edit`: changes what a task says.
+//! `edit`: changes the text and the settings of a task.
 
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ pub struct Edit {
     pub clear_pools: bool,
 }
 
-/// The task as it is now, and what the editor should know.
+/// The changed task, and warnings for the editor.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Edited {
     #[serde(flatten)]
@@ -135,7 +135,7 @@ impl Edit {
         Edit { task_id: self.task_id.clone(), ..Edit::default() } == *self
     }
 
-    /// The change that is asked for, with the places and policies that it names checked as `create` checks them.
+    /// Returns the requested change. Its places and policies are checked as in `create`.
     pub(super) async fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
         let workspace = match self.workspace {
             Some(said) => Some(create::place(call, &said).await?),

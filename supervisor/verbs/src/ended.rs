@@ -39,7 +39,7 @@ pub(super) fn used(run: &Run) -> Option<String> {
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// The number of a run that has ended, with both in a line; none where nothing of it was counted.
+/// Returns the run's id with its exit and resources in one line; none if no resources were measured.
 pub(super) fn line(run: &Run) -> Option<(RunId, String)> {
     let parts = [code(run), Some(used(run)?)];
     Some((run.id, parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))

@@ -1,4 +1,4 @@
-//! `events`: the append-only log, from a cursor on; it can wait for more. `watch` and `tail` follow it.
+//! `events`: returns the append-only log from a cursor on, and can wait for new events. `watch` and `tail` use it.
 
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ impl Verb for Events {
         call.read(move |view| view.require_event_kinds(&kinds)).await?;
         let wait = Duration::from_secs(self.wait).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
-        // Subscribed before the first look, so that nothing falls between.
+        // The subscription precedes the first read, so that no change is missed in between.
         let mut news = call.board()?.changes();
         let mut version = None;
         loop {
@@ -131,7 +131,7 @@ impl Verb for Events {
                     () = tokio::time::sleep_until(until) => {}
                 }
             } else {
-                // Without a daemon other processes write: SQLite's own counter tells of them.
+                // Without a daemon, other processes write to the board. SQLite's `data_version` shows their commits.
                 loop {
                     let now = call.board()?.readers().data_version()?;
                     if version.replace(now).is_some_and(|seen| seen != now)
@@ -187,7 +187,7 @@ pub fn line(event: &Event, screen: &mut Screen) {
     screen.line_cut(&format!("{time}  {task:<10}  {kind}  {run:<7}  "), &printable(&told));
 }
 
-/// Returns an event in one line: its text if it has one, else its facts. JSON carries all of it.
+/// Returns an event as one line: its text, or its facts if it has none. JSON output has the whole event.
 fn told(payload: &serde_json::Value) -> String {
     let Some(facts) = payload.as_object() else { return String::new() };
     let texts = ["summary", "reason", "error", "note"];
@@ -203,7 +203,7 @@ fn told(payload: &serde_json::Value) -> String {
             serde_json::Value::Object(_) => value.to_string(),
             _ => continue,
         };
-        // The run stands in its own column, and nobody reads locks.
+        // The run has a column of its own, and locks interest nobody.
         if !matches!(name.as_str(), "lock" | "run_id" | "result_len") {
             told.push(format!("{} {text}", name.replace('_', " ")));
         }

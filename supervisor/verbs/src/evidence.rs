@@ -8,7 +8,8 @@ use base::terminal::printable;
 /// Length of a commit's name that is shown.
 const SHORT: usize = 10;
 
-/// Returns the changes of the last run with any in git, as the supervisor has found them: the names of lines, each with its text.
+/// Returns the changes of the latest run that made some in git, as the supervisor found them: pairs of a label and a
+/// text.
 pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)> {
     let (run, evidence) = runs.iter().rev().find_map(|run| Some((run.id, run.evidence.as_ref()?)))?;
     let lines = if let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) {

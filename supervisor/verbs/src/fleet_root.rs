@@ -1,4 +1,4 @@
-//! The directory of a fleet, and which of those in it may have tasks.
+//! Checks the directory of a fleet, and which of its subdirectories may have tasks.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use host::unlinked;
 
-/// The directory above the directories of a fleet: its owner, and the right of other users to put a directory into it.
+/// The directory above the fleet's directories: its owner, and whether other users cannot create directories in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Above {
     owner: u32,
@@ -16,7 +16,7 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// Looks at it. Its path has no symbolic link.
+    /// Examines the directory. Refuses a path with a symbolic link.
     pub(super) fn look(root: &Path) -> Result<Self, Failure> {
         let wanted = "a directory with one subdirectory for each task";
         let (stat, kind) = status(root, wanted)?;
@@ -30,7 +30,7 @@ impl Above {
         Ok(Above { owner: stat.st_uid, is_closed: stat.st_mode & 0o022 == 0 })
     }
 
-    /// Refuses a file, and a directory that another user than the owner has put there.
+    /// Refuses a path that is no directory, and a directory that another user than the owner created.
     pub(super) fn require(self, path: &Path) -> Result<(), Failure> {
         let wanted = "a directory of the fleet";
         let (stat, kind) = status(path, wanted)?;

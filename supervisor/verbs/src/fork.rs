@@ -1,4 +1,4 @@
-//! `fork`: a new task that begins from the session of another one's run.
+//! `fork`: creates a task that continues the session of another task's run.
 
 use kernel::{RunId, Task, TaskId};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 
-/// The longest title that is made of a text.
+/// Limit on the characters of a title made from the instructions.
 const TITLE: usize = 80;
 
 /// Start a new task from the session of another
@@ -94,7 +94,7 @@ impl Verb for Fork {
                 )));
             }
         }
-        // As for any new task there: who may have none in this place may fork none.
+        // The same check as for `create`: who may not create a task in this place may not fork one.
         place_of(&mut call, task.tenant.as_ref(), &task.workspace).await?;
         let order = kernel::Fork {
             run: Some(from.run.id),

@@ -58,7 +58,7 @@ fn month() -> u32 {
     30
 }
 
-/// A year, and the month of its accounts.
+/// 400 days: a year, and the month in which it is accounted for.
 fn year() -> u32 {
     400
 }
@@ -76,10 +76,10 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Adds what the next call did.
+    /// Adds the result of the next call.
     pub fn add(&mut self, more: Collected) {
         for item in more.removed {
-            // Rows that took several calls are one thing.
+            // Rows removed by several calls are counted as one item.
             match self.removed.last_mut().filter(|last| last.kind == item.kind && item.kind.is_rows()) {
                 Some(last) => last.grow(&item),
                 None => self.removed.push(item),

@@ -49,7 +49,8 @@ impl Verb for Heartbeat {
     }
 }
 
-/// Lets the shim of a run see that its worker is at work. The board has it already: what fails here is made up for by the next one.
+/// Notes the heartbeat for the shim of a run. A failure is only logged: the board has the heartbeat, and the next one
+/// is noted again.
 async fn note_for_shim(call: &Call, run: &Run) -> Result<(), Failure> {
     let dir = call.service.root().run_dir(call.board_name(), run.id);
     let noted = blocking("the heartbeat could not be noted", move || RunDir::note_heartbeat(&dir)).await?;

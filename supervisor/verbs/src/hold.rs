@@ -1,4 +1,4 @@
-//! `hold`: tasks, or all tasks of a profile, a tenant, an account or a mission, that are not to start for a while.
+//! `hold`: keeps tasks, or all tasks of a profile, tenant, account or mission, from starting for a while.
 
 use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, Status, TaskId, Tenant};
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ pub struct HoldMatching {
 }
 
 impl HoldMatching {
-    /// The tasks, of the tenant that is named.
+    /// Returns the filter, limited to the tenant that the request names.
     pub(super) fn of(&self, on: &On) -> Matching {
         self.common.of(on.tenant.as_ref(), self.dry_run, self.yes)
     }
@@ -101,7 +101,7 @@ pub struct On {
 }
 
 impl On {
-    /// Everything that is named, tasks first.
+    /// Returns all subjects that the request names, tasks first.
     pub(super) fn all(self, tasks: Vec<TaskId>) -> Vec<HoldOn> {
         let on = |scope: HoldScope| move |name: String| HoldOn { scope, name };
         let tasks = tasks.into_iter().map(|id| id.to_string()).map(on(HoldScope::Task));

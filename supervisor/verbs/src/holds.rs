@@ -31,7 +31,7 @@ impl Verb for Holds {
         let now = SystemClock.now();
         call.read(move |view| {
             let mut holds = view.holds()?;
-            // One whose time has come stays a row until the daemon ends it, and keeps nothing from starting.
+            // An expired hold stays a row until the daemon removes it, but has no effect any more.
             holds.retain(|hold| !hold.is_over(now));
             if let Some(tenant) = &tenant {
                 let mut own = Vec::new();
@@ -84,7 +84,7 @@ impl Command for Holds {
     }
 }
 
-/// Target of the hold, and its subject, where that is not everybody.
+/// Returns the subject of a hold, and the tenant if it is limited to one.
 fn held(hold: &kernel::Hold) -> String {
     match &hold.within {
         Within::Board => hold.on().to_string(),

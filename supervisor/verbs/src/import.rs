@@ -1,4 +1,4 @@
-//! `import`: a board from elsewhere into an empty one.
+//! `import`: imports a board from a file into an empty one.
 
 use std::path::PathBuf;
 use std::time::Duration;

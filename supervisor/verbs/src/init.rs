@@ -1,4 +1,4 @@
-//! `init`: creates a board and says what to do next.
+//! `init`: creates a board and suggests the next steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ Examples:
   supervisor --root /srv/fleet init")]
 pub struct Init {}
 
-/// The board that is there now.
+/// The board, new or not.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Initialised {
     pub board: kernel::BoardName,
@@ -42,7 +42,7 @@ impl Verb for Init {
         let board = call.board()?.name().clone();
         let path = call.service.root().board(&board);
         let (daemon, root) = (call.service.daemon().is_some(), call.service.root());
-        // A root that was named has its configuration beside its boards.
+        // An explicitly named root has its configuration file beside its boards.
         let installable = root.config_file().parent() != Some(root.dir());
         Ok(Initialised { board, board_id, path, daemon, installable })
     }

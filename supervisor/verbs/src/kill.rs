@@ -57,7 +57,7 @@ on_tasks!(Kill, Running);
 #[schemars(with = "String")]
 pub struct SignalName(Signal);
 
-/// A word that is no signal.
+/// The error of a word that names no signal.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a signal: write a name such as TERM or SIGUSR1, or a number from 1 to 31")]
 pub struct SignalNameError(String);
@@ -108,7 +108,7 @@ pub struct Sent {
 pub struct KilledOne {
     #[serde(flatten)]
     pub one: One,
-    /// The signal that its worker was sent, where that is all that was done.
+    /// The signal that the worker got, if the request named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
 }
@@ -163,7 +163,7 @@ impl Command for Kill {
     }
 }
 
-/// Sends the workers of tasks a signal. That is all: nothing is written.
+/// Sends a signal to the workers of tasks, and writes nothing to the board.
 async fn send(call: &Call, tasks: Vec<TaskId>, signal: SignalName) -> Result<Killed, Failure> {
     let ids = tasks.clone();
     let found =
@@ -205,7 +205,7 @@ async fn end(call: &Call, tasks: Vec<TaskId>, reason: Option<String>) -> Result<
         .await?;
     let cancelled = bulk.results.iter().zip(runs).filter(|(one, _)| one.ok);
     for run in cancelled.filter_map(|(_, task)| task.ok()?.current_run_id) {
-        // The cancellation ends it in any case, after a time.
+        // A failed signal is only logged: the cancellation ends the run anyway after its grace period.
         if let Err(error) = deliver(call, run, SignalName(Signal::SIGKILL)).await? {
             tracing::info!(%run, error = with_causes(&error), "worker_not_killed");
         }

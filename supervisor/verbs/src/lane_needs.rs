@@ -54,7 +54,8 @@ pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &S
 /// Time limit of the look-up of a service's name.
 const LOOKUP: Duration = Duration::from_secs(5);
 
-/// A service whose name leads to an address that the proxy does not connect to unless it is named.
+/// Warns of a service whose name resolves to a private address, to which the proxy connects only if the policy names
+/// it.
 async fn private_service(lane: &Lane, policy: &Policy) -> Option<Check> {
     let target = lane.service_target()?;
     let Host::Name(name) = &target.host else { return None };
@@ -114,7 +115,7 @@ pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
     lane.additions.brokers.iter().map(look).collect()
 }
 
-/// Checks that a login is kept for it, where its program has one and does not ask with a key.
+/// Checks that a login is stored for the lane, if its program has one and uses no key.
 pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<Check> {
     let stores = root.secret_stores();
     let has_key = lane.additions.brokers.iter().any(|broker| broker.secret.is_there(&stores))

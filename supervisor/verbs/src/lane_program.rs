@@ -33,7 +33,7 @@ pub(super) fn check(
     let interpreter = found.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
     let run_by = interpreter.as_deref().and_then(|name| program::find(name, &dirs));
     let granted = granted(lane, policy, home.as_deref());
-    // What helps is one line for both of them.
+    // One hint with one line helps for the program and its interpreter.
     let mut needed: Vec<PathBuf> = Vec::new();
     let both = [(&found, Some(&name)), (&run_by, interpreter.as_ref())];
     for path in both.into_iter().filter_map(|(found, name)| Some((found, name?))) {
@@ -49,7 +49,7 @@ pub(super) fn check(
     };
     let missing = |what: &str, name: &str| {
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-        // A toolchain of the policy may have it, in the home of each worker's user.
+        // A toolchain of the policy may contain it, in the home directory of each worker's user.
         let may_be_there = policy.filesystem.toolchains.required().is_some();
         let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
         let detail = if name.contains('/') {
@@ -75,7 +75,7 @@ pub(super) fn check(
     if let Some(interpreter) = interpreter {
         match run_by {
             Some(path) => checks.push(there("interpreter", &path)),
-            // Its hint is that of the program.
+            // The hint for the missing program covers its interpreter.
             None if found.is_none() => {}
             None => checks.push(missing("interpreter", &interpreter)),
         }
@@ -83,7 +83,7 @@ pub(super) fn check(
     checks
 }
 
-/// The directories in which a run of a lane may execute programs, as they are named and where that is.
+/// The directories from which a run of a lane may execute programs, both as written and with their links resolved.
 fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<PathBuf> {
     let files = &policy.filesystem;
     let lists = [&files.rox, &files.rwx, &files.add.rox, &files.add.rwx];
@@ -91,7 +91,7 @@ fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<P
         GrantPath::Absolute(path) => Some(path.clone()),
         GrantPath::Workspace(_) | GrantPath::Home(_) | GrantPath::Tmp(_) => None,
     });
-    // Toolchains are granted where their programs and their variables are.
+    // A toolchain is granted through its `PATH` entries and the directories in its variables.
     let tools = home.map(|home| files.toolchains.environment(home)).unwrap_or_default();
     let of_tools = tools.path.into_iter().chain(tools.set.into_values().map(PathBuf::from));
     let named: Vec<PathBuf> = of_policy.chain(of_tools).chain(lane.install_under(policy, home)).collect();
@@ -99,15 +99,15 @@ fn granted(lane: &Lane, policy: &policies::Policy, home: Option<&Path>) -> Vec<P
     named.into_iter().chain(real).collect()
 }
 
-/// Returns the path of a program, if a link leads to it out of all granted directories. A program outside of them has a grant that is
-/// unknown here.
+/// Returns the real path of a program in a granted directory if a link leads out of all of these. A program outside of
+/// them is granted in a way that is not known here.
 fn leads_out(path: &Path, granted: &[PathBuf]) -> Option<PathBuf> {
     let is_granted = |path: &Path| granted.iter().any(|dir| path.starts_with(dir));
     let real = path.canonicalize().ok()?;
     (is_granted(path) && !is_granted(&real)).then_some(real)
 }
 
-/// Directories that it needs beside the granted ones.
+/// Returns the directories that a program needs in addition to the granted ones.
 fn beyond(path: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     if leads_out(path, granted).is_none() {
         return Vec::new();
@@ -116,7 +116,7 @@ fn beyond(path: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     program::install_of(path).into_iter().filter(|dir| !is_granted(dir)).collect()
 }
 
-/// The line that lets a lane have a program in these directories.
+/// The hint with the `install` line that grants these directories to a lane.
 fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> String {
     let all = lane.install.iter().chain(dirs);
     let words: Vec<String> = all.map(|dir| format!("{:?}", dir.display().to_string())).collect();
@@ -127,7 +127,7 @@ fn install_hint(name: &Profile, lane: &Lane, dirs: &[PathBuf], file: &Path) -> S
         (false, _) => {
             format!("you have it:\nmkdir -p {dir} && printf 'extends = \"{name}\"\\n{install}\\n' > {file}")
         }
-        // Before its tables.
+        // The line must precede the tables of the file: a key after a table header would belong to that table.
         (true, true) => format!("you have it:\nsed -i '1i {install}' {file}"),
         (true, false) => format!("you have it:\nwrite {install} into {file}"),
     }

@@ -1,4 +1,4 @@
-//! `lanes` and `check-lane`: which classes of workers there are, and what one of them lacks on this host. `supervisor lane` sends
+//! `lanes` and `check-lane`: list the lanes, and check what one of them lacks on this host. `supervisor lane` uses
 //! both.
 
 use std::path::PathBuf;
@@ -31,11 +31,11 @@ pub struct ListLanes {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamedLane {
     pub name: String,
-    /// Contents of its file; none where the file cannot be used.
+    /// Contents of its file; none if the file is invalid.
     pub lane: Option<Description>,
     /// Defects of its file.
     pub defect: Option<String>,
-    /// Changes of its files that the daemon does not use yet. Only of a lane that was asked for by its name.
+    /// Changes of its files that the daemon has not read yet. Only for a lane that the request names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }
@@ -78,7 +78,7 @@ impl Verb for ListLanes {
     }
 }
 
-/// The file of a lane, which may not be there.
+/// Returns the path of a lane's file, which may not exist.
 fn file_of(root: &Root, name: &Profile) -> PathBuf {
     root.lanes_dir().join(format!("{name}.toml"))
 }
@@ -132,7 +132,7 @@ impl Verb for CheckLane {
     async fn run(self, call: Call) -> Result<Report, Failure> {
         let used = call.service.roster();
         let root = call.service.root();
-        // What a person has just written is what they ask about, and a daemon may not have read it.
+        // The caller asks about the files as they are now. A daemon may not have read them yet.
         let roster = match call.service.daemon() {
             Some(_) => {
                 let (used, root) = (Arc::clone(&used), root.clone());

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use base::failure::Failure;
 
-/// The most comments of one review.
+/// Limit on the comments of one review.
 const MOST: usize = 200;
-/// The longest path, in bytes, and the longest text.
+/// Limits on a path and a text, in bytes.
 const PATH: usize = 4096;
 const TEXT: usize = 8 << 10;
 

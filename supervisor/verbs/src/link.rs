@@ -1,4 +1,4 @@
-//! `link` and `unlink`: what must be done before what.
+//! `link` and `unlink`: make a task wait for another one, or end this.
 
 use kernel::{AtWork, Settled, Task, TaskId};
 use schemars::JsonSchema;
@@ -43,16 +43,16 @@ pub struct Unlink {
     pub child_id: TaskId,
 }
 
-/// The child as it stands now.
+/// The link, and the child's current state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Linked {
     pub parent_id: TaskId,
     pub child_id: TaskId,
     pub status: kernel::Status,
-    /// The run of the child that was taken back for it.
+    /// The run of the child that was ended for the link.
     #[serde(default)]
     pub(crate) taken_back: Option<kernel::RunId>,
-    /// Changes that are still to come.
+    /// Says which changes are still to come.
     #[serde(default)]
     pub note: Option<String>,
 }

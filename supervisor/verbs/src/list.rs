@@ -176,7 +176,7 @@ impl Verb for List {
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
         let wanted = Wanted::by(&self);
         if self.search.is_some() && call.actor.kind == ActorKind::Worker {
-            // It reads every task of the board.
+            // A search reads every task of the board.
             return Err(Failure::new(Code::NotPermitted, "a worker may not search")
                 .hint("list with a status or an assignee, and read the pages"));
         }
@@ -215,7 +215,7 @@ impl Verb for List {
             return Ok(wanted.reply(tasks, next.as_deref().map(cursor::sealed)));
         }
         let mut tasks = why::explain(&call, tasks).await?;
-        // A task that runs or is over has times of its own.
+        // Tasks that run or have ended have a start or end time, so only the waiting ones need this one.
         let is_waiting = |task: &&mut Task| task.why.is_some();
         let ids: Vec<TaskId> = tasks.iter_mut().filter(is_waiting).map(|task| task.id.clone()).collect();
         let since =
@@ -273,7 +273,8 @@ fn show_plain(tasks: &[Task], screen: &mut Screen) {
     screen.list(["ID", "STATUS", "ASSIGNEE", "TENANT", "TITLE"], rows);
 }
 
-/// The tasks with what each waits for: beside it where the terminal is wide enough, else under it.
+/// Shows the tasks with the reason why each waits: in a column if the terminal is wide enough, else in a line below the
+/// task.
 fn show_why(tasks: &[Task], screen: &mut Screen) {
     const WIDE: [&str; 5] = ["ID", "STATUS", "ASSIGNEE", "TITLE", "WHY"];
     let told = |task: &Task| task.why.as_ref().map(|why| printable(&why::line(why)));

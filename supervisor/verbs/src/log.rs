@@ -1,4 +1,4 @@
-//! `log`: what a run wrote, piece by piece; it can wait for the next one. `logs` and `run` show it.
+//! `log`: returns the output of a run piece by piece, and can wait for the next piece. `logs` and `run` use it.
 //!
 //! An offset behind the end of a log that has dropped a part is from before a cut, and moves by the length of a cut,
 //! which follows from the cap. Otherwise a reader at the end of a full log would see nothing more.
@@ -19,13 +19,13 @@ use base::failure::Failure;
 use base::terminal::Screen;
 use setup::lanes::{Format, shown};
 
-/// The most that one call returns.
+/// Limit on the text of one reply, in bytes.
 const PAGE: u64 = 1 << 20;
-/// The longest wait of one call.
+/// Limit on the wait of one call.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The pause between two looks at the length of a file.
+/// Interval at which the length of the file is polled.
 const GROWTH: Duration = Duration::from_millis(50);
-/// The pause between two looks at a run whose end is announced to another process.
+/// Interval at which the board is polled if another process ends the run.
 const UNANNOUNCED: Duration = Duration::from_secs(1);
 
 /// Return a part of the log of a run
@@ -56,39 +56,37 @@ pub struct Log {
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the reply")]
 pub struct Logged {
     pub task_id: TaskId,
-    /// The run; none where the task has not been run yet.
+    /// The run; none if the task has had no run.
     pub run_id: Option<RunId>,
     pub path: Option<String>,
     /// Offset of this piece, in bytes.
     pub offset: u64,
-    /// Offset of the next piece.
     pub next_offset: u64,
-    /// Length of the log.
     #[serde(default)]
     pub length: u64,
-    /// True if it goes on behind this piece.
+    /// True if the log continues after this piece.
     #[serde(default)]
     pub more: bool,
     /// True if the run has ended, so that the log is complete.
     pub ended: bool,
-    /// The form of its standard output, which is among the text; none where its lane is not known any more.
+    /// Format of the worker's standard output; none if its lane does not exist any more.
     #[serde(default)]
     pub stdout: Option<Format>,
     /// True if the text is the readable form of an agent's lines.
     #[serde(default)]
     pub readable: bool,
-    /// True if the run is alive and has a terminal: the text is the terminal's output.
+    /// True if the run is active and has a terminal: the text is the output of the terminal.
     #[serde(default)]
     pub terminal: bool,
-    /// The check that has run since, where no run was named.
+    /// A later check of the task's work, if the request named no run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<RunId>,
-    /// The text; bytes that are no UTF-8 are shown as U+FFFD.
+    /// The text. Bytes that are not UTF-8 appear as U+FFFD.
     pub text: String,
 }
 
 impl Logged {
-    /// The output of a task that has not run.
+    /// The reply for a task that has had no run.
     fn of_no_run(task_id: TaskId) -> Self {
         Logged {
             task_id,
@@ -133,9 +131,9 @@ impl Verb for Log {
             if piece.ended || piece.next_offset > piece.offset || call.board()?.is_closing() || now >= until {
                 return Ok(piece);
             }
-            // The end of a run is a commit; without a daemon another process makes it.
+            // The end of a run is a commit. Without a daemon another process makes it, which notifies nobody here.
             let again = if call.service.daemon().is_some() { until } else { until.min(now + UNANNOUNCED) };
-            // Cancel-safe: a change that is missed by the growth of the file is seen by the next look.
+            // Cancel-safe: whichever branch wins, the next iteration reads the file again.
             tokio::select! {
                 changed = news.changed() => drop(changed),
                 () = grown(&piece) => {}
@@ -146,7 +144,7 @@ impl Verb for Log {
 }
 
 impl Log {
-    /// Text written so far.
+    /// Reads the text written so far.
     async fn look(&self, call: &Call) -> Result<Logged, Failure> {
         let id = super::texts::named(self.task_id.clone())?;
         let actor = call.actor.clone();
@@ -163,7 +161,7 @@ impl Log {
                     .hint(format!("supervisor runs {task_id}"))
             })?,
             None => {
-                // A check is looked at by its number: of a task, what its workers have written is wanted.
+                // Without a number the reply is about the task's worker. A check's output needs the check's number.
                 match runs.iter().rfind(|run| run.purpose != Purpose::Check).or(runs.last()) {
                     Some(run) => run,
                     None => return Ok(Logged::of_no_run(task_id)),
@@ -183,7 +181,7 @@ impl Log {
         let cap = dir.and_then(|dir| dir.spec().ok()).map_or(config.worker.log_cap, |spec| spec.log_cap);
         let (log, at) = (self.clone(), path.clone());
         let format = stdout.filter(|format| self.readable && format.is_of_events());
-        // A disk may be slow, and others are served meanwhile.
+        // A slow disk must not block the threads of the async runtime.
         let read = move || log.piece(&at, ended, cap, format).map(|piece| (piece.text(format), piece));
         let (text, piece) = blocking("the log was not read", read).await??;
         Ok(Logged {
@@ -203,13 +201,13 @@ impl Log {
         })
     }
 
-    /// Returns the present part of the file, which never exceeds `cap`. It ends between two characters, and with a format between
-    /// two lines, unless nothing more comes.
+    /// Reads at most `cap` bytes of the file. The piece ends between two characters, with a format between two lines,
+    /// unless it is the end of the log.
     fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<Piece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
             Ok(file) => file,
-            // A run that has not started yet has written nothing.
+            // A run that has not started yet has no file.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Piece::default()),
             Err(e) => return Err(fail(e)),
         };
@@ -223,7 +221,7 @@ impl Log {
             file.read_exact_at(&mut before, start - 1).is_ok() && before == *b"\n"
         };
         let mut bytes = Vec::new();
-        // Behind the end there is nothing, however far.
+        // An offset beyond the end gives an empty piece.
         if start < length {
             file.seek(SeekFrom::Start(start)).map_err(fail)?;
             file.take(PAGE.min(self.limit.unwrap_or(PAGE))).read_to_end(&mut bytes).map_err(fail)?;
@@ -243,15 +241,14 @@ impl Log {
     }
 }
 
-/// A part of a log.
+/// A piece of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Piece {
     /// Its offset.
     start: u64,
     bytes: Vec<u8>,
-    /// Length of the log.
     length: u64,
-    /// True if more was left behind it.
+    /// True if the log continues after it.
     more: bool,
 }
 
@@ -265,7 +262,7 @@ impl Piece {
         self.bytes.drain(..bytes);
     }
 
-    /// Leaves out the rest of a line that begins before, unless there is nothing else.
+    /// Removes the rest of a line that began before the piece, unless nothing would be left.
     fn skip_begun_line(&mut self) {
         let next = self.bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         if let Some(next) = next.filter(|next| *next < self.bytes.len()) {
@@ -273,7 +270,7 @@ impl Piece {
         }
     }
 
-    /// Leaves out what comes after the last whole line. A line that is longer than a piece comes in parts, which are read as they are.
+    /// Removes an incomplete last line. A line longer than a piece is kept and shown in parts.
     fn end_with_a_line(&mut self, ended: bool) {
         if ended && !self.more {
             return;
@@ -285,7 +282,7 @@ impl Piece {
         }
     }
 
-    /// Part of the file to read.
+    /// Returns the piece as text, in the readable form of a format if one is given.
     fn text(&self, format: Option<Format>) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         let Some(format) = format else { return text.into_owned() };
@@ -296,12 +293,13 @@ impl Piece {
     }
 }
 
-/// Returns when the file has more than a piece has, or was cut since. The shim that writes it announces nothing.
+/// Waits until the file is longer than the piece, or was truncated. It polls: the shim that writes the file sends no
+/// notice.
 async fn grown(piece: &Logged) {
     let Some(path) = &piece.path else { return std::future::pending().await };
     loop {
         tokio::time::sleep(GROWTH).await;
-        // A file that is not there yet has nothing.
+        // A file that does not exist yet has not changed.
         let has_changed = |length: u64| length > piece.length.max(piece.next_offset) || length < piece.length;
         if tokio::fs::metadata(path).await.is_ok_and(|file| has_changed(file.len())) {
             return;

@@ -1,5 +1,5 @@
-//! `markdown`: a text of people or agents as HTML for a page. Nothing of the text is ever a tag: every tag is one of those below,
-//! which this file or the renderer writes, and what the text has of its own is escaped.
+//! `markdown`: renders text of people or agents as HTML for a page. Tags of the text itself are escaped: the output has
+//! only the tags that this file or the renderer writes.
 //!
 //! A sanitizer parses foreign HTML as a browser does, and passes a list; without foreign HTML nothing is left to
 //! remove. An image is a link: a page fetches nothing that a text names.
@@ -17,11 +17,11 @@ use base::failure::Failure;
 
 /// Limit on the text, in bytes: the limit of a task's body.
 const LONGEST: usize = kernel::limits::BODY;
-/// The longest HTML, in bytes.
+/// Limit on the HTML, in bytes.
 const LONGEST_HTML: usize = 4 * LONGEST;
 /// Limit on nested lists and quotations; deeper ones are shown at this depth.
 const DEEPEST: usize = 32;
-/// The most tags of a text: a browser lays out more of them for seconds.
+/// Limit on the tags: a browser needs seconds to lay out more.
 const MOST_TAGS: usize = 5000;
 /// Schemes of links.
 const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
@@ -60,7 +60,7 @@ impl Verb for Markdown {
     }
 }
 
-/// Renders a text; none where its HTML is too long.
+/// Renders a text; none if its HTML is too long.
 pub(super) fn rendered(text: &str) -> Option<String> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut state = State::default();
@@ -70,7 +70,7 @@ pub(super) fn rendered(text: &str) -> Option<String> {
     (is_written && state.tags <= MOST_TAGS).then_some(html.0)
 }
 
-/// HTML up to [`LONGEST_HTML`].
+/// A string of at most [`LONGEST_HTML`] bytes.
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -83,14 +83,14 @@ impl Write for Bounded {
     }
 }
 
-/// State of the renderer within the text.
+/// State of the renderer at a position in the text.
 #[derive(Default)]
 struct State {
-    /// Tags so far.
+    /// Number of tags so far.
     tags: usize,
-    /// Lists and quotations around.
+    /// Number of open lists and quotations.
     depth: usize,
-    /// Links and images around; whether each is a tag.
+    /// The open links and images; true for each that was rendered as a tag.
     links: Vec<bool>,
 }
 
@@ -104,7 +104,7 @@ impl State {
                 kept
             }
             Event::End(tag) => self.end(tag),
-            // A tag of the text is text.
+            // HTML in the text becomes plain text.
             Event::Html(text) | Event::InlineHtml(text) | Event::Text(text) => Some(Event::Text(text)),
             Event::Code(_) | Event::SoftBreak | Event::HardBreak | Event::Rule | Event::TaskListMarker(_) => {
                 Some(event)
@@ -115,19 +115,19 @@ impl State {
 
     fn start<'a>(&mut self, tag: Tag<'a>) -> Option<Event<'a>> {
         match tag {
-            // An address between angle brackets is one of mail.
+            // An autolink such as `<a@b.example>` is a mail address without `mailto:`.
             Tag::Link { link_type: LinkType::Email, dest_url, title, .. } => {
                 self.link(&format!("mailto:{dest_url}"), &title, "")
             }
             Tag::Link { dest_url, title, .. } => self.link(&dest_url, &title, ""),
-            // Nothing is fetched that a text names: an image is a link to it.
+            // The page must not load anything that a text names, so an image becomes a link to it.
             Tag::Image { dest_url, title, .. } => self.link(&dest_url, &title, "image: "),
             Tag::BlockQuote(_) | Tag::List(_) | Tag::Item => {
                 self.depth += 1;
                 (self.depth <= DEEPEST).then_some(Event::Start(tag))
             }
             Tag::CodeBlock(kind) => Some(Event::Start(Tag::CodeBlock(plain(kind)))),
-            // Its alignment would be a style, which the policy of the page does not let through.
+            // An alignment would need a `style` attribute, which the page's content security policy blocks.
             Tag::Table(_) => Some(Event::Start(Tag::Table(Vec::new()))),
             Tag::HtmlBlock => Some(Event::Start(Tag::Paragraph)),
             Tag::Heading { level, .. } => {
@@ -180,7 +180,7 @@ impl State {
         }
     }
 
-    /// The beginning of a link; none where it leads where no link may, or stands in another one.
+    /// Renders the start tag of a link; none if its target is not allowed, or if it is inside of another link.
     fn link<'a>(&mut self, to: &str, title: &str, before: &str) -> Option<Event<'a>> {
         let is_tag = leads_out(to) && !self.links.contains(&true);
         self.links.push(is_tag);
@@ -188,7 +188,7 @@ impl State {
             return None;
         }
         let mut tag = "<a href=\"".to_owned();
-        // Who writes into a string does not fail.
+        // Writing to a `String` does not fail.
         escape_href(&mut tag, to).ok()?;
         if !title.is_empty() {
             tag.push_str("\" title=\"");
@@ -207,7 +207,7 @@ fn leads_out(to: &str) -> bool {
     SCHEMES.iter().any(begins) && !to.chars().any(char::is_control)
 }
 
-/// The language of a code block, where it is a word.
+/// Keeps the language of a code block if it is one word.
 fn plain(kind: CodeBlockKind<'_>) -> CodeBlockKind<'_> {
     let is_word = |word: &str| {
         (1..=32).contains(&word.len())

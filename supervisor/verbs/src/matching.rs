@@ -1,4 +1,4 @@
-//! Tasks that a command means by what they have in common, instead of by their ids.
+//! Selection of tasks by common properties instead of ids.
 
 use clap::builder::NonEmptyStringValueParser;
 use kernel::{Profile, Status, Task, TaskId, Tenant};
@@ -54,9 +54,9 @@ pub struct Matching {
     pub yes: bool,
 }
 
-/// The flags that say what tasks have in common.
+/// The flags that select tasks by common properties.
 pub(super) const FLAGS: [&str; 6] = ["status", "assignee", "tenant", "search", "since", "failed"];
-/// The same but for `--tenant`, which is more than a filter to some verbs.
+/// These flags without `--tenant`, which some verbs use for more than a filter.
 pub(super) const COMMON_FLAGS: [&str; 5] = ["status", "assignee", "search", "since", "failed"];
 
 impl Common {
@@ -66,7 +66,7 @@ impl Common {
         !status.is_empty() || assignee.is_some() || search.is_some() || since.is_some() || *failed
     }
 
-    /// The same for the tasks of a tenant, with what to do with the answer. Where nothing else is said of them, the tenant is no filter.
+    /// Adds the tenant and the handling of the result. A tenant alone is no filter.
     pub(super) fn of(&self, tenant: Option<&Tenant>, dry_run: bool, yes: bool) -> Matching {
         Matching::new(self.clone(), tenant.filter(|_| self.is_said()).cloned(), dry_run, yes)
     }
@@ -78,8 +78,8 @@ impl Matching {
         Matching { common, tenant, held: false, dry_run, yes }
     }
 
-    /// The tasks as a list has them; none where nothing is said of them. Where no status is named, `of` are meant; of no status at all
-    /// are all tasks that are not archived.
+    /// Returns the filter as a request of `list`; none if nothing is set. Without a status it selects the tasks in
+    /// `of`; an empty `of` selects all tasks that are not archived.
     pub fn list(&self, of: &[Status]) -> Option<List> {
         let is_said = self.common.is_said() || self.tenant.is_some();
         let Matching { common, tenant, .. } = self.clone();
@@ -101,7 +101,7 @@ impl Matching {
 
 /// Results of tasks, one row each.
 pub trait Rows {
-    /// No rows yet.
+    /// Returns an empty reply.
     fn none() -> Self;
 
     /// Adds the rows of another reply.
@@ -118,7 +118,7 @@ impl<T> Rows for Vec<T> {
     }
 }
 
-/// A verb about tasks that may be named by what they have in common.
+/// A verb whose tasks can be selected by common properties.
 pub trait OnTasks: Command<Reply: Rows> + Clone {
     /// Default statuses of a filter: those in which the verb has a useful effect.
     fn of(&self) -> &'static [Status];
@@ -126,11 +126,12 @@ pub trait OnTasks: Command<Reply: Rows> + Clone {
     /// Filter of the tasks.
     fn matching(&self) -> Matching;
 
-    /// The same request about these tasks.
+    /// Returns the request with these tasks.
     fn about(&self, tasks: Vec<TaskId>) -> Self;
 }
 
-/// Makes a verb with `task_ids` and `matching` one about tasks, of these statuses where none is named.
+/// Implements [`OnTasks`] for a verb with the fields `task_ids` and `matching`. The statuses are the default of its
+/// filter.
 macro_rules! on_tasks {
     ($verb:ident $(, $status:ident)*) => {
         impl super::matching::OnTasks for $verb {

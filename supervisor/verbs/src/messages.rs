@@ -1,4 +1,4 @@
-//! The messages to the agents of a task's runs, as `show` shows them.
+//! The messages to the agents of a task's runs, for `show`.
 
 use kernel::{Message, MessageState};
 
@@ -8,7 +8,7 @@ use base::time::timestamp;
 /// Limit on the latest messages in a reply.
 pub(super) const SHOWN: u32 = 20;
 
-/// Each message beneath who sent it, and what became of it.
+/// Shows each message with its sender and whether it was delivered.
 pub(super) fn show(messages: &[Message], screen: &mut Screen) {
     if messages.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! `metrics`: what a monitoring system collects, in the text format of `OpenMetrics`.
+//! `metrics`: returns metrics for a monitoring system in the text format of `OpenMetrics`.
 //!
 //! All figures are read when they are asked for: a counter of the daemon would start from zero with each daemon, and
 //! each change would have to update it. The counter of events is the id of the last event.
@@ -40,7 +40,7 @@ pub struct Measured {
 /// The samples of one name.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Family {
-    /// The name of the family; samples of a counter have `_total` behind it.
+    /// Name of the family. The samples of a counter have the suffix `_total`.
     pub name: String,
     pub kind: Kind,
     pub help: String,
@@ -120,12 +120,12 @@ impl Measured {
 impl Sample {
     fn of<const N: usize>(labels: [(&str, &str); N], value: impl TryInto<i64>) -> Self {
         let labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        // What is larger than any count is as large as they get.
+        // A value that does not fit counts as the maximum.
         Sample { labels, value: value.try_into().unwrap_or(i64::MAX) }
     }
 }
 
-/// Counts all boards of a root, and what the daemon says of itself. Blocking.
+/// Counts all boards of a root and adds the daemon's own values. Blocking.
 fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, Failure> {
     let mut measured = Measured::default();
     let version = env!("CARGO_PKG_VERSION");
@@ -139,7 +139,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         of_daemon(&mut measured, service, snapshot);
     }
     let names = service.board_names()?;
-    // A board that cannot be opened is counted as such, and the others are counted all the same.
+    // A board that cannot be opened is counted as faulty; the others are counted anyway.
     let boards: Vec<Arc<BoardHandle>> = names.iter().filter_map(|name| service.board(name).ok()).collect();
     let (mut tasks, mut events, mut commits, mut well) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut automatic = Automatic::default();
@@ -184,7 +184,7 @@ struct Automatic {
 }
 
 impl Automatic {
-    /// Counts the events of one board, of which this is the last.
+    /// Counts the events of one board. `last` is its latest event.
     fn count(&mut self, name: &str, board: &BoardHandle, last: i64) {
         let counted =
             board.readers().with(|view| Ok((view.plugin_cursors()?, view.mail(&kernel::Actor::system())?)));
@@ -283,7 +283,7 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
     }
 }
 
-/// The word of a phase, as `status` has it.
+/// The name of a phase, as in `status`.
 fn word(phase: Phase) -> &'static str {
     match phase {
         Phase::Starting => "starting",

@@ -1,4 +1,4 @@
-//! `missions` and `mission-show`: which missions there are, and how one stands.
+//! `missions` and `mission-show`: list the missions, and show the state of one.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct ShowMission {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Missions {
     missions: Vec<Mission>,
-    /// True if there are more, which are older.
+    /// True if there are older ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     more: bool,
 }
@@ -108,7 +108,7 @@ impl Verb for ShowMission {
         let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
         let roster = call.service.roster();
         let mut shown = call.read(move |view| view.mission(&self.mission, &limits, &actor)).await?;
-        // Those that somebody has made are profiles like any others.
+        // A planned profile that exists by now needs no mention.
         shown.profiles.retain(|profile| !roster.knows(&profile.name));
         Ok(shown)
     }
@@ -205,7 +205,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The tasks of a mission by the task under which each stands.
+/// The tasks of a mission, each under the task that it belongs to.
 struct Tree<'a> {
     roots: Vec<&'a MissionTask>,
     below: BTreeMap<&'a TaskId, Vec<&'a MissionTask>>,

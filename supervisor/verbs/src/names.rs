@@ -1,4 +1,4 @@
-//! `names`: what there is that a command line names, by the beginning of its name. Completions of shells ask it.
+//! `names`: returns names that begin with a text, for the completions of shells.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::missions::is_over;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 
-/// The most names that are returned: a person chooses among them.
+/// Limit on the returned names, from which a person chooses.
 const MOST: u32 = 100;
 
 /// Kind of a name.
@@ -54,8 +54,8 @@ pub struct Names {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Name {
     pub name: String,
-    /// Of a task: its status and title; of a mission: its state and title; of a file: its name and task; of a run: how it ended, and who
-    /// worked.
+    /// Description. Of a task: its status and title; of a mission: its state and title; of a file: its name and task;
+    /// of a run: its outcome and its worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
 }
@@ -113,9 +113,8 @@ impl Verb for Names {
     }
 }
 
-/// The tasks whose ids begin with a text; where it is too short for that, the tasks that changed last.
 impl NamesFound {
-    /// The first of these that begin with a text, in their order.
+    /// Returns the first names that begin with a text, sorted.
     fn beginning(names: Vec<String>, begins: &str) -> Self {
         let mut names: Vec<String> = names.into_iter().filter(|name| name.starts_with(begins)).collect();
         names.sort_unstable();
@@ -125,7 +124,7 @@ impl NamesFound {
     }
 }
 
-/// The names that a tenant's user may know beside the names of its tasks.
+/// Returns the names that a tenant's user may see, other than names of tasks.
 fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
     match of {
         Named::Task
@@ -149,6 +148,8 @@ fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
 }
 
 async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
+    /// Returns the tasks whose ids begin with a text. If the text is no beginning of an id, returns the tasks that
+    /// changed last.
     let tenant = call.confined().cloned();
     let found = call.read(move |view| {
         let tasks = if let Ok(id) = begins.parse::<TaskId>() {
@@ -158,7 +159,7 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
             let filter = Filter { sort: Sort::Updated, limit: MOST, tenant, ..Filter::default() };
             view.tasks(&filter)?.tasks
         };
-        // What is typed without `t_` is completed without it: a shell offers only what begins as the word does.
+        // An id typed without `t_` is completed without it: a shell offers only words that begin with the typed text.
         let written = |id: &TaskId| {
             let whole = id.as_str();
             let names = [Some(whole), whole.strip_prefix("t_")];
@@ -203,7 +204,7 @@ async fn attachments(call: &Call, begins: String, task: Option<TaskId>) -> Resul
     Ok(NamesFound { names: names.collect() })
 }
 
-/// The runs of a task, the latest first; none where no task is named.
+/// Returns the runs of a task, latest first; none if the request names no task.
 async fn runs(call: &Call, begins: String, task: Option<TaskId>) -> Result<NamesFound, Failure> {
     let Some(task) = task else { return Ok(NamesFound { names: Vec::new() }) };
     let actor = call.actor.clone();

@@ -1,4 +1,4 @@
-//! `note-tool-call`: the log keeps that a script of a worker has called a tool. `supervisor mcp` sends it.
+//! `note-tool-call`: logs that a script of a worker called a tool. `supervisor mcp` sends it.
 
 use kernel::{TaskId, ToolCall};
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub struct NoteToolCall {
     pub call: ToolCall,
 }
 
-/// The confirmation that it is in the log.
+/// Confirms that the call is in the log.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ToolCallNoted {
     pub task_id: TaskId,

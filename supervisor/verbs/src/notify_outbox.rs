@@ -56,7 +56,7 @@ pub struct WhichLetters {
 }
 
 impl WhichLetters {
-    /// The same, where its channel is one of the configuration, or one to which a message waits.
+    /// Returns the selection. Fails for a channel that is neither configured nor has waiting messages.
     async fn known(self, call: &Call) -> Result<Letters, Failure> {
         let which = Letters { id: self.id, channel: self.channel, limit: 1, ..Letters::default() };
         let Some(name) = which.channel.clone() else { return Ok(which) };
@@ -124,7 +124,7 @@ impl Verb for NotifyDrop {
         let dropped = call
             .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| Count { messages }))
             .await?;
-        // What waited behind it has its turn.
+        // The messages after the dropped one can be sent now.
         call.service.mail().notify_one();
         Ok(dropped)
     }

@@ -14,7 +14,7 @@ pub(super) fn is_lane(name: &str, call: &Call) -> bool {
     name.parse::<Profile>().is_ok_and(|profile| call.service.roster().knows(&profile))
 }
 
-/// Returns the obstacles of a stored task: a failed search is no failure of its creation.
+/// Returns the obstacles of a stored task. A failed search becomes one of them, as the task exists already.
 pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
     let mut warnings = if let Some(assignee) = &task.assignee {
         match obstacle(assignee, task.policy.as_deref(), Some(task), call).await {
@@ -49,7 +49,7 @@ pub(super) async fn of_task(task: &Task, call: &Call) -> Vec<String> {
     warnings
 }
 
-/// Says that a task has no body whose lane runs the body, and nothing else.
+/// Warns of a task without a body if its lane runs the body as a script.
 pub(super) fn without_body(task: &Task, call: &Call) -> Option<String> {
     if task.body.as_deref().is_some_and(|body| !body.trim().is_empty()) {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn without_body(task: &Task, call: &Call) -> Option<String> {
     })
 }
 
-/// Says that the agents of a profile learn nothing of the board but how their run ends.
+/// Warns of a profile without a skill of the board: its agents know of the board only how to end their run.
 pub(super) fn without_board_skill(assignee: &Profile, call: &Call) -> Option<String> {
     const OF_THE_BOARD: [&str; 2] = ["board-worker", "board-orchestrator"];
     let (roster, config) = (call.service.roster(), call.service.config());
@@ -108,7 +108,7 @@ pub(super) async fn obstacle(
 ) -> Result<Option<String>, Failure> {
     let resolved = call.service.roster().resolve(assignee, policy, &call.service.config()).map(drop);
     if matches!(resolved, Err(CannotRun::Pull { .. })) {
-        // Its tasks are meant to wait for somebody who claims them.
+        // Its tasks wait for an external worker to claim them, which is no obstacle.
         return Ok(None);
     }
     let found = unrunnable(assignee, policy, task, call).await?;
@@ -119,7 +119,7 @@ pub(super) async fn obstacle(
     Ok(found.or_else(no_daemon))
 }
 
-/// Says that the turns of a goal have no session in common.
+/// Warns of a goal on a lane whose turns do not continue one session.
 fn no_session(assignee: Option<&Profile>, call: &Call) -> Option<String> {
     let (roster, config) = (call.service.roster(), call.service.config());
     let assignee = assignee?;
@@ -144,7 +144,7 @@ pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, 
     let config = call.service.config();
     let mut found: Vec<LooseName> =
         named.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config)).collect();
-    // What the operator has configured for an assignee is no tenant's to see.
+    // A tenant's user must not see what the operator configured for an assignee.
     if let Some(assignee) = assignee.filter(|_| call.confined().is_none()) {
         let share = call.service.roster().share(assignee, &config);
         let others = share.pools.iter().filter(|pool| !named.contains(pool));
@@ -153,7 +153,7 @@ pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, 
     found.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the reason why the tasks of an assignee, or this one, do not run at present.
+/// Returns why the tasks of an assignee, or only this one, cannot run at present.
 pub(super) async fn unrunnable(
     assignee: &Profile,
     policy: Option<&str>,
@@ -163,7 +163,7 @@ pub(super) async fn unrunnable(
     let (roster, config) = (call.service.roster(), call.service.config());
     let (assignee, policy, root) = (assignee.clone(), policy.map(str::to_owned), call.service.root().clone());
     let task = task.cloned();
-    // A directory of programs may be one that does not answer.
+    // The search runs on a blocking thread: a directory of programs may be on a file system that hangs.
     blocking("failed to look for its program", move || {
         match roster.resolve(&assignee, policy.as_deref(), &config) {
             Err(CannotRun::Pull { .. }) => None,

@@ -9,10 +9,11 @@ use base::failure::Failure;
 use host::account::login;
 use setup::config::tenants::TenantConfig;
 
-/// Fills in what a task of a tenant does not name. The task of a worker has what its run may give it.
+/// Fills in the assignee and the policy that a tenant's task does not name. A worker's task gets the values that its
+/// run may give.
 ///
 /// # Errors
-/// Says why the tenant is disabled: what its tasks are given is not known.
+/// Fails if the tenant is disabled, because its defaults are unknown then.
 pub(super) fn fill_in(
     call: &Call,
     tenant: Option<&Tenant>,
@@ -30,7 +31,8 @@ pub(super) fn fill_in(
     Ok(())
 }
 
-/// Refuses a place that is not beneath the directory of the tenant. The users of a tenant without a directory have scratch ones alone.
+/// Refuses a place outside of the tenant's directory. Users of a tenant without a directory may only use scratch
+/// workspaces.
 pub(super) fn require_place(
     call: &Call,
     tenant: Option<&Tenant>,
@@ -44,7 +46,7 @@ pub(super) fn require_place(
         WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),
         WorkspaceSpec::Worktree { repository: None } => None,
     };
-    // No part of the path may be a symbolic link, so what begins with the root lies beneath it.
+    // A prefix check is sufficient: a workspace's path has no symbolic links.
     match (root, path) {
         (Some(root), Some(path)) if path.starts_with(root) => Ok(()),
         (None, _) if call.confined().is_none() => Ok(()),
@@ -64,11 +66,11 @@ pub(super) fn require_place(
     }
 }
 
-/// The uid that a caller acts as where a directory decides as whom a worker runs: the tenant's user, for its users.
+/// Returns the uid whose access rights decide about a caller's workspace: for users of a tenant, the tenant's own user.
 pub(super) fn acting_uid(call: &Call) -> Option<u32> {
     let config = call.service.config();
     let user = |own: &TenantConfig| own.user.as_ref().and_then(login).map(|login| login.uid);
     let tenants_user = call.confined().and_then(|tenant| config.tenants.get(tenant)).and_then(user);
-    // Root may act as anybody, and the user of a tenant is never root.
+    // A tenant must not act as root, which may do anything.
     tenants_user.filter(|uid| *uid != 0).or(call.actor.uid)
 }

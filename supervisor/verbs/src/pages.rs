@@ -1,5 +1,5 @@
-//! Verbs that answer a page at a time: no reply has more rows, or many more bytes, than a page. A command line that asks for
-//! all of it puts the pages together.
+//! Verbs with paged replies: a reply has at most the rows of a page, and few more bytes. The command line fetches all
+//! pages if all rows are wanted.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,19 +17,19 @@ use base::terminal::Screen;
 /// Default page of an agent, in rows.
 const OF_AN_AGENT: u32 = 50;
 
-/// Contents of a list.
+/// A type that a list consists of.
 pub trait Row: Serialize + for<'de> Deserialize<'de> {
     /// The key of the rows in a page.
     const ROWS: &'static str;
 }
 
-/// Rows alone, as scripts of `hermes kanban` expect them, or a page of them.
+/// All rows as an array, which scripts of `hermes kanban` expect, or a page of them.
 #[derive(Debug)]
 pub enum Listed<T> {
     Rows(Vec<T>),
     Page {
         rows: Vec<T>,
-        /// Position of the next page; none when this is the last.
+        /// Cursor of the next page; none if this is the last.
         next: Option<String>,
     },
 }
@@ -72,7 +72,7 @@ impl<'de, T: Row> Deserialize<'de> for Listed<T> {
     }
 }
 
-/// Reads either form.
+/// Visitor for both forms.
 struct Either<T>(PhantomData<T>);
 
 impl<'de, T: Row> Visitor<'de> for Either<T> {
@@ -100,22 +100,21 @@ impl<'de, T: Row> Visitor<'de> for Either<T> {
     }
 }
 
-/// A verb with pages. Where no page is asked for, its reply is the rows alone, but for more rows than a page has: then it is
-/// the first page.
+/// A verb with pages. A request for all rows gets an array of them, or the first page if there are too many.
 pub trait Pages: Command<Reply = Listed<Self::Row>> {
     type Row: Row;
 
     /// Returns true if the caller wants the position of the next page.
     fn asks_for_pages(&self) -> bool;
 
-    /// Asks for a page of at most `limit` rows from a cursor on.
+    /// Returns the request for a page of at most `limit` rows after a cursor.
     fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self;
 
-    /// Returns the number of rows wanted; all by default.
+    /// Returns the number of rows wanted; none means all.
     fn limit(&self) -> Option<u32>;
 }
 
-/// Makes a verb one with pages: it has the flags `limit`, `page` and `cursor`.
+/// Implements [`Pages`] for a verb with the fields `limit`, `page` and `cursor`.
 macro_rules! pages {
     ($verb:ident, $row:ty) => {
         impl super::pages::Pages for $verb {
@@ -141,7 +140,7 @@ macro_rules! pages {
 
 pub(super) use pages;
 
-/// Part and form of a list that a caller wants.
+/// The requested form of a list, and its number of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pages: bool,
@@ -149,14 +148,14 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Fields of a request.
+    /// Reads both from a request.
     pub(super) fn by<V: Pages>(verb: &V) -> Self {
         let rows = verb.limit().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         Wanted { pages: verb.asks_for_pages(), rows }
     }
 
-    /// The reply with these rows, and the cursor of the next ones. Where more was wanted than a page has it is a page: rows
-    /// alone would look like all of them.
+    /// Returns the reply with these rows and the cursor of the next ones. A reply with fewer rows than requested is a
+    /// page: a mere array would look complete.
     pub(super) fn reply<T>(self, rows: Vec<T>, next: Option<String>) -> Listed<T> {
         let is_cut = next.is_some() && rows.len() < self.rows;
         if self.pages || is_cut { Listed::Page { rows, next } } else { Listed::Rows(rows) }
@@ -173,13 +172,13 @@ pub(super) fn limit(wanted: Option<u32>) -> Result<u32, Failure> {
     }
 }
 
-/// Asks for a page of a size that an agent reads, where it does not say how much it wants.
+/// Asks for a page, of a size that suits an agent unless the request has a limit.
 pub(super) fn of_an_agent(page: &mut bool, limit: &mut Option<u32>) {
     *page = true;
     limit.get_or_insert(OF_AN_AGENT);
 }
 
-/// Tells a person that there is more.
+/// Tells a person how to get the next page.
 pub fn show_next(next: Option<&str>, screen: &mut Screen) {
     if let Some(next) = next {
         screen.line(format!("There are more: repeat the command with --cursor {next}"));

@@ -1,4 +1,4 @@
-//! The change of a task through the API: all that `edit` changes, the assignee and the status, in one transaction.
+//! Changes a task through the API: the fields of `edit`, the assignee and the status, in one transaction.
 
 use kernel::{
     Actor, BlockKind, Blocking, Board, CommitMode, Destination, Detach, Handoff, Pool, Profile, Status, Task,
@@ -80,18 +80,18 @@ pub struct Patch {
     pub pools: Option<Vec<Pool>>,
 }
 
-/// Takes a field that is there: null would be a change that is not made.
+/// Reads a field that is present. Refuses null, which would change nothing.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Takes a profile; null removes it.
+/// Reads a profile or null, which removes the assignee.
 pub(super) fn nobody<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Option::deserialize(deserializer).map(|profile| Some(profile.unwrap_or_default()))
 }
 
 impl Patch {
-    /// Takes out what `edit` changes. What goes with the end of the work stays.
+    /// Moves the fields of `edit` out of the request. Fields of a handoff stay if the patch completes the task.
     fn edit(&mut self) -> Edit {
         let handoff = self.status == Some(Status::Done);
         Edit {
@@ -123,7 +123,7 @@ impl Patch {
 #[derive(Clone, Debug)]
 struct Assigned(Option<Profile>);
 
-/// A change that may be made, of whichever task.
+/// A checked change, which can be applied to any task.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     edit: Option<kernel::Edit>,
@@ -135,7 +135,7 @@ pub(super) struct Plan {
 }
 
 impl Patch {
-    /// Refuses contradictory fields, and looks up the named things.
+    /// Checks the request for contradictions and the names in it for existence.
     pub(super) async fn plan(mut self, call: &Call) -> Result<Plan, Failure> {
         let edit = self.edit();
         let warnings = edit.warnings(call);
@@ -174,7 +174,7 @@ impl Patch {
 }
 
 impl Plan {
-    /// Refuses to decide about tasks whose worker lives while no daemon is there to end it.
+    /// Refuses to change the status of tasks with a live worker if there is no daemon to end it.
     pub(super) async fn require_daemon(&self, call: &Call, ids: &[TaskId]) -> Result<(), Failure> {
         if self.status.is_some() { call.refuse_live_without_daemon(ids).await } else { Ok(()) }
     }
@@ -262,8 +262,8 @@ impl Command for Patch {
     }
 }
 
-/// Moves a task into the queue. Whether it is `ready` or `todo` there its parents decide, so it is refused when that is
-/// not what was asked for.
+/// Moves a task into the queue. Its parents decide between `ready` and `todo`; the move is refused if their choice is not the requested
+/// status.
 fn queue(
     board: &mut Board<'_>,
     id: &TaskId,

@@ -1,4 +1,4 @@
-//! `profiles`: who there is that workers can be. `supervisor profile` sends it.
+//! `profiles`: lists the profiles. `supervisor profile` sends it.
 
 use kernel::{Pool, Profile, ProposalKind};
 use schemars::JsonSchema;
@@ -28,17 +28,16 @@ pub struct ListProfiles {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamedProfile {
     pub name: String,
-    /// Contents of its file; none where the file cannot be used.
+    /// Contents of its file; none if the file is invalid.
     pub profile: Option<ProfileText>,
     /// Defects of its file.
     pub defect: Option<String>,
-    /// The lane of its workers.
     pub lane: Profile,
-    /// The policy of its tasks that name none.
+    /// Default policy of its tasks.
     pub policy: String,
-    /// Reason why nothing can be started for it.
+    /// Reason why nothing can be started for it; none if it can run.
     pub cannot_run: Option<String>,
-    /// True if it is shipped to make proposals: such a profile works on the board itself, and not on tasks of people.
+    /// True for a shipped profile that makes proposals: it works on the board itself, not on tasks of people.
     #[serde(default)]
     pub proposes: bool,
 }
@@ -77,7 +76,7 @@ impl Verb for ListProfiles {
 
     async fn run(self, call: Call) -> Result<Vec<NamedProfile>, Failure> {
         let (roster, config) = (call.service.roster(), call.service.config());
-        // A directory of programs may be one that does not answer.
+        // The search runs on a blocking thread: a directory of programs may be on a file system that hangs.
         blocking("failed to look for the programs of the profiles", move || {
             let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
             let profiles = roster.profiles().filter(|(name, _)| asked(name));
@@ -129,7 +128,7 @@ impl Command for ListProfiles {
             ]
         });
         screen.table(["PROFILE", "LANE", "MODEL", "POLICY", "RUNS", "DESCRIPTION"], rows);
-        // Several profiles wait for one thing, most often.
+        // Often several profiles have the same reason, which is then shown once.
         let mut whys: Vec<(&str, Vec<&str>)> = Vec::new();
         for named in reply {
             let Some(why) = named.cannot_run.as_deref() else { continue };

@@ -1,4 +1,4 @@
-//! `promote`: a person lets tasks leave triage, or go on at once.
+//! `promote`: moves tasks out of triage, or ends their wait.
 
 use kernel::{Board, Force, Status, TaskId, Tenant};
 use schemars::JsonSchema;
@@ -70,7 +70,7 @@ impl OnTasks for Promote {
 
     fn matching(&self) -> Matching {
         let PromoteMatching { common, tenant, yes } = &self.matching;
-        // Of tasks by their ids, the verb itself tells what it would do.
+        // With ids, the verb's own dry run shows the result.
         let dry_run = self.dry_run && self.task_id.is_none();
         Matching::new(common.clone(), tenant.clone(), dry_run, *yes)
     }
@@ -84,11 +84,11 @@ impl OnTasks for Promote {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Promotion {
     task_id: TaskId,
-    /// True if it was promoted, or would be.
+    /// True if the task was promoted, or would be with a dry run.
     promoted: bool,
     dry_run: bool,
     forced: bool,
-    /// Its status now, or as it would be.
+    /// The new status; in a dry run, the status that the task would get.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,
@@ -102,7 +102,7 @@ pub struct Promotion {
     code: Option<Code>,
 }
 
-/// A single reply for one task, and a list where `--ids` named more.
+/// One entry for a single task, a list if `--ids` named more.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Promoted {

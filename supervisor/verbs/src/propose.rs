@@ -1,4 +1,4 @@
-//! `specify`, `decompose` and `mission plan`: a profile proposes what a task says, or the tasks that it is divided into.
+//! `specify`, `decompose` and `mission plan`: ask a profile to propose the text of a task, or a division into tasks.
 
 use kernel::{
     ApprovalState, Board, EventFilter, EventKind, Filter, Profile, ProposalKind, Status, Task, TaskId, Tenant,
@@ -17,9 +17,9 @@ use setup::config::triage::TriageConfig;
 
 use super::{obstacles, texts};
 
-/// The most tasks of one request.
+/// Limit on the tasks of one request.
 const AT_ONCE: u32 = 100;
-/// Limit on the pages of tasks in triage that are read for them: others write to the board meanwhile.
+/// Limit on the pages of triage read for one request: other callers may add tasks meanwhile.
 const PAGES: usize = 20;
 
 /// Ask a profile to specify an idea in triage
@@ -116,7 +116,6 @@ pub struct Asked {
     pub proposal: Option<TaskId>,
     /// True if the request was open before.
     pub existing: bool,
-    /// Reason of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,12 +130,12 @@ pub struct Proposals {
     /// The proposing profile.
     pub assignee: Profile,
     pub results: Vec<Asked>,
-    /// Obstacles that currently keep them from being made.
+    /// Warnings about obstacles that currently keep the proposals from being made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Whom a request names.
+/// The tasks that a request is about.
 enum Wanted {
     One(TaskId),
     AllInTriage(Option<Tenant>),
@@ -212,7 +211,7 @@ async fn ask(
 fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
     let mut filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
     let mut ideas = Vec::new();
-    // What was denied stays in triage: however many there are before it, an idea is found.
+    // Denied tasks stay in triage. They are skipped, so that ideas after any number of them are found.
     for _ in 0..PAGES {
         let page = board.tasks(&filter)?;
         for task in page.tasks {
@@ -228,7 +227,7 @@ fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, k
     Ok(ideas)
 }
 
-/// Returns true if a person has denied that a task goes on: it is in triage for a person, and is no idea.
+/// Returns true if a person denied the task: it is in triage for a person to change, and is no idea for a proposal.
 fn is_denied(board: &Board<'_>, task: &Task) -> Result<bool, kernel::Error> {
     if task.approval.state != Some(ApprovalState::Required) {
         return Ok(false);
@@ -263,7 +262,7 @@ impl Proposals {
     }
 }
 
-/// A verb over the ideas of triage: what its request and its command have in common.
+/// Defines what the verbs about ideas in triage have in common.
 macro_rules! over_triage {
     ($verb:ident, $kind:expr, $($name:tt)+) => {
         impl Verb for $verb {

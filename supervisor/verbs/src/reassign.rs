@@ -1,4 +1,4 @@
-//! `reassign`: hands a task to another assignee, a running one too.
+//! `reassign`: gives a task, also a running one, to another assignee.
 
 use kernel::TaskId;
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub struct Reassigned {
     pub task_id: TaskId,
     pub assignee: Option<kernel::Profile>,
     pub status: kernel::Status,
-    /// Changes that are still to come.
+    /// Says which changes are still to come.
     pub note: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Verb for Reassign {
             let note = if self.reclaim && running {
                 super::bulk::outcome(&board.reclaim(&self.task_id, self.reason.as_deref(), actor)?).1
             } else {
-                // No run ends that could carry the reason.
+                // No run ends here, so the reason becomes a comment.
                 if let Some(reason) = &self.reason {
                     board.comment(&self.task_id, &format!("REASSIGNED: {reason}"), None, actor)?;
                 }

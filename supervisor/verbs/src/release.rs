@@ -70,7 +70,7 @@ impl OnTasks for Release {
     }
 
     fn matching(&self) -> Matching {
-        // What is not held cannot be released.
+        // Only tasks with a hold are selected, as others cannot be released.
         let mut matching = self.matching.of(&self.on);
         matching.held = true;
         matching
@@ -113,7 +113,7 @@ impl Verb for Release {
                 let before = named.len();
                 named.extend(on_host);
                 if named.len() == before {
-                    // That is refused by its name.
+                    // Without a hold on the host, the release below fails with an error that names it.
                     named.push(HoldOn::host(None));
                 }
             }

@@ -20,16 +20,17 @@ pub struct Reload {}
 /// The outcome.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// True if a daemon has done it; without one, each command reads the configuration itself.
+    /// True if a daemon reloaded it. Without a daemon, each command reads the configuration itself.
     pub by_daemon: bool,
     /// Unusable parts of the configuration.
     pub defects: Vec<Defect>,
-    /// Missing things that the configuration names.
+    /// Names in the configuration that refer to nothing.
     #[serde(default)]
     pub unknown_names: Vec<LooseName>,
 }
 
-/// Waits until each board has what its daemon has to take into use: a board does one job after the other.
+/// Waits until each board has applied the new configuration. A board runs its jobs in order, so an empty job ends after
+/// the jobs of the reload.
 fn taken(service: &Service) {
     for board in service.served() {
         let waited = board.writer().and_then(|writer| writer.call(|_| Ok(())).map_err(Failure::from));
@@ -50,7 +51,7 @@ impl Verb for Reload {
         let daemon = OwnerLink::of(&call.service);
         if let Some(daemon) = daemon {
             daemon.send(Event::Reload).await;
-            // Its answer comes after what was asked before it.
+            // The daemon handles events in order: its answer means that the reload is done.
             drop(daemon.ask(Event::Look).await?);
             let service = Arc::clone(&call.service);
             blocking("the boards were not waited for", move || taken(&service)).await?;

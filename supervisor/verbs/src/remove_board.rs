@@ -1,4 +1,4 @@
-//! `remove-board`: closes a board that has no open run, and takes it away.
+//! `remove-board`: closes a board without open runs and archives or deletes it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use base::paths::{Root, make_dir};
 use base::terminal::Screen;
 use daemon::{Event, OwnerLink};
 
-/// Time that the last readers of a board may take. Watchers leave at once.
+/// Time limit for the last readers of a board. Callers that wait for events leave at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Remove a board from its root.
@@ -35,7 +35,7 @@ pub struct RemoveBoard {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Removed {
     pub slug: BoardName,
-    /// True if its files are deleted as well.
+    /// True if its files were deleted instead of archived.
     pub deleted: bool,
     pub kept: Option<PathBuf>,
 }
@@ -55,7 +55,8 @@ impl Verb for RemoveBoard {
         let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))
             .hint("supervisor boards list shows the others");
         let mut out = service.take_out(&slug, being)?;
-        // From here on nothing new comes to the board; what has come is known to the daemon's owner loop.
+        // No new request reaches the board from here on. The daemon's owner loop knows the runs started before, and
+        // refuses if one of them is live.
         if let Some(daemon) = OwnerLink::of(&service) {
             daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten()?;
         }
@@ -90,7 +91,7 @@ impl RemoveBoard {
         Ok(())
     }
 
-    /// Takes a board away that is not open anywhere. Blocking.
+    /// Moves or deletes the files of a closed board. Blocking.
     pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
         self.refuse_default()?;
         let RemoveBoard { slug, delete } = self;
@@ -99,7 +100,7 @@ impl RemoveBoard {
         let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
         let base = root.removed_boards();
         make_dir(&base, 0o700)?;
-        // Out of sight in one step, whatever becomes of the rest.
+        // One rename hides the board, whatever happens to the later steps.
         let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
         std::fs::rename(&from, &kept).map_err(fail)?;
         let choice = root.board_choice();
@@ -113,7 +114,7 @@ impl RemoveBoard {
     }
 }
 
-/// Refuses a board with a run that is open, or whose worker goes on without a daemon.
+/// Refuses a board with an open run, or with a worker that continues without a daemon.
 fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
     let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
     let held = entries.into_iter().find(|entry| {
@@ -129,9 +130,9 @@ fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
         .hint("start a daemon, and reclaim or complete the task"));
     }
     let open = match Readers::open(&root.board(slug), Arc::new(SystemClock)) {
-        // It is whole, and what works on it may be on it.
+        // The board is intact and may have open runs, but cannot be read before its migration.
         Err(error @ kernel::OpenError::OlderSchema { .. }) => return Err(error.into()),
-        // One that cannot be read names no run.
+        // A damaged board lists no runs.
         Err(_) => Vec::new(),
         Ok(readers) => readers.with(|view| view.open_runs()).unwrap_or_default(),
     };

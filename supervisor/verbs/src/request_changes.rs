@@ -1,4 +1,4 @@
-//! `request-changes`: a reviewer sends work back, and says what has to change.
+//! `request-changes`: a reviewer returns work for changes.
 
 use kernel::{RunId, TaskId};
 use schemars::JsonSchema;

@@ -91,7 +91,7 @@ impl Verb for RequestReview {
         claimed::require(&call, &handoff).await?;
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
-                // Nobody reviews their own work: then a person does.
+                // Nobody may review their own work, so a person reviews it.
                 let by = board.expect_task(id)?.assignee;
                 let usual = usual.clone().filter(|(_, reviewer)| Some(reviewer) != by.as_ref());
                 let (missing, reviewer) = named.clone().or(usual).unzip();

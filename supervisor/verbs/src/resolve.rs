@@ -1,4 +1,4 @@
-//! `resolve`: which tasks are meant by ids that may be written short.
+//! `resolve`: returns the full ids of tasks for ids that may be abbreviated.
 
 use kernel::TaskId;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 
-/// Limit on the tasks that a refusal names.
+/// Limit on the tasks that an ambiguity error names.
 const NAMED: u32 = 4;
 
 /// Resolve prefixes of task ids to whole ids
@@ -18,7 +18,7 @@ pub struct Resolve {
     pub ids: Vec<String>,
 }
 
-/// The ids, in the same order. A full id stays as it was.
+/// The full ids in the order of the request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Resolved {
     pub ids: Vec<TaskId>,

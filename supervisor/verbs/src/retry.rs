@@ -1,4 +1,4 @@
-//! `retry`: a person has tasks tried again at once.
+//! `retry`: tries tasks again at once.
 
 use kernel::TaskId;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `runs`: the attempts at a task.
+//! `runs`: lists the runs of a task.
 
 use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
@@ -59,17 +59,17 @@ pub enum StateType {
     Outcome,
 }
 
-/// Words of `hermes kanban` for states that runs do not have here.
+/// States of `hermes kanban` that runs here never have.
 const FOREIGN: [&str; 5] = ["stale", "gave_up", "scheduled", "failed", "released"];
 
-/// The state in which runs are asked for.
+/// The state by which a request filters runs.
 pub(super) struct RunState {
     kind: StateType,
     name: String,
 }
 
 impl RunState {
-    /// The state that a request names, if it names one.
+    /// Returns the state that a request names; none if it names none.
     pub(super) fn of(kind: Option<StateType>, name: Option<String>) -> Result<Option<Self>, Failure> {
         let (kind, name) = match (kind, name) {
             (None, None) => return Ok(None),
@@ -91,7 +91,7 @@ impl RunState {
         Ok(Some(RunState { kind, name }))
     }
 
-    /// The runs that are in a state; all where none is asked for.
+    /// Returns the runs in a state; all runs if there is no state.
     pub(super) fn among(state: Option<&Self>, mut runs: Vec<Run>) -> Vec<Run> {
         if let Some(state) = state {
             runs.retain(|run| match state.kind {
@@ -152,7 +152,7 @@ impl Command for Runs {
     }
 }
 
-/// The table of runs: how each ended, how long it took, what it said; and what their agents have used, where one said it.
+/// Shows a table of runs: the outcome, duration and summary of each, and below it the usage of its agent, if known.
 pub(super) fn table(runs: &[Run], screen: &mut Screen) {
     let rows = runs.iter().map(|run| {
         let took =
@@ -188,7 +188,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
     screen.table(["RUN", "OUTCOME", "CODE", "STARTED", "TOOK", "TOKENS", "COST", "SUMMARY"], rows);
 }
 
-/// The colour of an outcome; of none while the run goes on.
+/// The colour of an outcome; for none, the colour of an active run.
 pub(super) fn ink(outcome: Option<kernel::Outcome>) -> Ink {
     match outcome {
         Some(kernel::Outcome::Completed | kernel::Outcome::Approved | kernel::Outcome::CheckPassed) => {

@@ -1,4 +1,4 @@
-//! `schedule`: tasks that are not to start before a time.
+//! `schedule`: keeps tasks from starting before a time.
 
 use kernel::{Status, TaskId, Timestamp};
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ pub struct Schedule {
 pub struct Scheduled {
     #[serde(flatten)]
     bulk: Bulk,
-    /// Time at which they start by themselves; none where a person has to unblock them.
+    /// Time at which they start by themselves; none if a person has to unblock them.
     #[serde(skip_serializing_if = "Option::is_none")]
     starts_at: Option<Timestamp>,
 }

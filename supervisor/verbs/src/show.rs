@@ -51,30 +51,27 @@ pub struct Show {
     pub verbose: bool,
 }
 
-/// Lists of a task that are longer than the reply.
+/// The lists of a task that are cut in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum More {
     Parents,
     Children,
-    /// Older comments.
     Comments,
-    /// Older events.
     Events,
-    /// Older runs.
     Runs,
 }
 
-/// A task with all that belongs to it.
+/// A task with everything that belongs to it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Shown {
     pub task: Task,
     /// Reason why it is not running.
     pub why: Option<Waiting>,
-    /// Time limit of its run, or of its next one; none where it could not be started here, or will not be.
+    /// Time limit of its current or next run; none if no run is possible here or to be expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<TimeLimitLine>,
-    /// The summary of its last run that handed one over.
+    /// The summary of the latest run that has one.
     pub latest_summary: Option<String>,
     pub parents: Vec<TaskId>,
     pub children: Vec<TaskId>,
@@ -165,7 +162,7 @@ impl Verb for Show {
     }
 }
 
-/// Returns the result that a run handed over. The last text of a run without a verdict is no result of the task.
+/// Returns the result that a run handed over. A run without a verdict has only its last output, which is no result.
 fn handed_over(run: &Run) -> Option<String> {
     run.summary.clone().filter(|_| run.outcome != Some(Outcome::Unreported))
 }
@@ -316,7 +313,7 @@ fn show_approval(task: &Task, screen: &mut Screen) {
     field(screen, "approval", &format!("{approval}{by}{class}"));
 }
 
-/// Label of the task's result: a claim, until its check has proved it or a person has.
+/// Heading of the result. It is a claim until a check or a person has confirmed it.
 fn result_heading(task: &Task, runs: &[Run]) -> &'static str {
     let is_refuted =
         task.failed_checks > 0 || runs.iter().rev().find_map(|run| run.outcome) == Some(Outcome::CheckFailed);
@@ -341,7 +338,7 @@ fn show_check(task: &Task, screen: &mut Screen) {
 /// Progress of its worker toward its goal.
 fn show_goal(task: &Task, screen: &mut Screen) {
     let Some(turns) = task.goal.turns() else { return };
-    // Where it has a check, each turn ends with that.
+    // With a check, each turn ends with a check, so the failed ones are counted.
     let over = if task.check.command.is_some() { task.failed_checks } else { task.goal_turns };
     field(screen, "goal", &format!("{over} of {} over", Counted(turns, "turn")));
 }
@@ -373,7 +370,7 @@ fn show_comment(comment: &Comment, screen: &mut Screen) {
     screen.line(printable_lines(&comment.body));
 }
 
-/// Usage reported by the agent of the latest run with any, and the sum over all runs where there are several.
+/// Shows the usage that the agent of the latest run reported, and the sum over all runs if there are several.
 fn show_spent(runs: &[Run], screen: &mut Screen) {
     let Some((run, spent)) = runs.iter().rev().find_map(|run| Some((run.id, run.spent.as_ref()?))) else {
         return;
@@ -393,7 +390,7 @@ fn show_spent(runs: &[Run], screen: &mut Screen) {
     }
 }
 
-/// Sandbox of a run, as far as it was made.
+/// Returns the sandbox report of a run; none if the run has none.
 fn confinement(run: &Run) -> Option<(kernel::RunId, policies::Report)> {
     let report = serde_json::from_value(run.sandbox.clone()?).ok()?;
     Some((run.id, report))

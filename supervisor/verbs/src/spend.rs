@@ -34,14 +34,14 @@ pub struct Spend {
     pub tenant: Option<Tenant>,
 }
 
-/// Usage.
+/// The ledger, in groups.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ledger {
     by: SpendBy,
-    /// The first day that counts; none where all do.
+    /// The first day included; none means all days.
     since: Option<String>,
     rows: Vec<Row>,
-    /// All rows together.
+    /// The sum of all rows.
     total: Consumed,
 }
 

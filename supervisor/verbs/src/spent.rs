@@ -1,8 +1,8 @@
-//! Usage of runs in words: as their agents report it, and as their proxies have counted it.
+//! Texts about the usage of runs, as reported by agents and measured by proxies.
 
 use kernel::{Consumed, Counted, Dollars, Egress, Spent};
 
-/// Tokens, cost and turns, as far as the agent says them.
+/// Tokens, cost and turns, as far as the agent reports them.
 pub fn amounts(spent: &Spent) -> String {
     let mut parts = vec![format!("{} tokens in", spent.input_tokens)];
     if spent.cached_tokens > 0 {
@@ -36,12 +36,12 @@ pub(super) fn consumed(used: &Consumed) -> [String; 4] {
     [requests.to_string(), bytes_brief(*bytes), tokens.to_string(), cost]
 }
 
-/// A size in three digits or so: `512 B`, `14 KiB`, `2.1 GiB`.
+/// A size with about three digits: `512 B`, `14 KiB`, `2.1 GiB`.
 pub(super) fn bytes_brief(bytes: u64) -> String {
     policies::ByteSize(bytes).to_string()
 }
 
-/// Usage of several runs together.
+/// Returns the sum of the usage of several runs.
 pub(super) fn total(all: &[&Spent]) -> Spent {
     let sum = |of: fn(&Spent) -> u64| all.iter().map(|spent| of(spent)).fold(0, u64::saturating_add);
     let some =

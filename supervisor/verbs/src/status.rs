@@ -1,4 +1,4 @@
-//! `status`: the daemon, its live workers, and what waits for what.
+//! `status`: shows the daemon, its live workers, and why tasks wait.
 
 mod disk;
 mod health;
@@ -95,7 +95,6 @@ pub struct Status {
 pub struct DaemonLine {
     pub pid: u32,
     pub version: String,
-    /// Uptime, in seconds.
     pub uptime_seconds: u64,
     /// Its resident memory, in bytes.
     pub memory_bytes: Option<u64>,
@@ -107,13 +106,13 @@ pub struct DaemonLine {
     /// Taken slots of each pool.
     #[serde(default)]
     pub pools: Vec<PoolUse>,
-    /// Reason why nothing is started.
+    /// Reason why it starts no tasks; none if it does.
     pub paused: Option<String>,
     /// Mode of its stop, while it is stopping.
     pub stopping: Option<String>,
     /// Number of wake-ups of its owner loop.
     pub wakeups: u64,
-    /// Number of its commits to the board that was asked about.
+    /// Number of its commits to the board of the request.
     pub commits: u64,
 }
 
@@ -126,7 +125,7 @@ pub struct WorkerLine {
     /// Until its deadline, in seconds.
     pub left_seconds: Option<u64>,
     pub usage: Option<Usage>,
-    /// True if a signal has stopped its first process.
+    /// True if a signal such as SIGSTOP has stopped its first process.
     #[serde(default)]
     pub is_stopped: bool,
     /// Its state; none from a daemon of an earlier release.
@@ -185,33 +184,33 @@ pub struct StatusReport {
     /// Defects, each in a few words.
     #[serde(default)]
     pub troubles: Vec<String>,
-    /// The daemon; none where none runs.
+    /// The daemon; none if none runs.
     pub daemon: Option<DaemonLine>,
-    /// Owner of the root where no daemon answers: a process whose socket is gone, or that is starting or ending.
+    /// The process that holds the root while no daemon answers: its socket is gone, or it is starting or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// True if it began a moment ago.
+    /// True if this process started a moment ago.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_starting: bool,
-    /// Remedy where a foreign file has the place of its socket.
+    /// Remedy for a foreign file in the place of the daemon's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_its_place: Option<String>,
     pub root: std::path::PathBuf,
     /// The file system of the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Room>,
-    /// The board that was asked about.
+    /// The board of the request.
     pub board: kernel::BoardName,
-    /// The tenant that was asked about; none for all.
+    /// The tenant of the request; none means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
-    /// The assignee that was asked about; none for all.
+    /// The assignee of the request; none means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<Profile>,
-    /// Reason why it is not written to.
+    /// Reason why nothing can be written to the board; none if it can.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
-    /// The same of every board that is served.
+    /// The same for every open board.
     #[serde(default)]
     pub board_troubles: BTreeMap<kernel::BoardName, String>,
     pub workers: Vec<WorkerLine>,
@@ -260,7 +259,7 @@ pub struct StatusReport {
 }
 
 impl StatusReport {
-    /// Reduces the reply to the knowledge of a tenant's users: nothing of the host, of other tenants, or of what these use.
+    /// Removes what a tenant's users may not see: the host, other tenants, and what these use.
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
         let own = self.tenant.as_ref().map(Tenant::as_str);
@@ -289,7 +288,7 @@ impl StatusReport {
 }
 
 impl Status {
-    /// Reports names of the request that exist nowhere else. The users of a tenant ask about their own.
+    /// Warns of a tenant or assignee in the request that does not exist. Users of a tenant ask about their own one.
     fn nowhere(&self, call: &Call) -> Vec<String> {
         let config = call.service.config();
         let tenant = self.tenant.as_ref().filter(|name| config.tenants.get(name).is_none());
@@ -305,7 +304,7 @@ impl Status {
         tenant.into_iter().chain(assignee).collect()
     }
 
-    /// Limit on workers at once of the tenant and the assignee that are asked about.
+    /// Returns the limit on concurrent workers of the tenant and the assignee in the request.
     fn slots(&self, call: &Call) -> usize {
         let config = call.service.config();
         let limits = &config.limits;
@@ -358,7 +357,7 @@ impl Verb for Status {
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
             })
             .await;
-        // The reply has what is wrong with the board, and what the daemon knows all the same.
+        // If the board cannot be read, the reply contains the reason and the daemon's own data.
         let (counts, open, told, (spent_budgets, (failing_channels, paused_plugins))) =
             unless_troubled(read, board_trouble.as_ref())?;
         let now = kernel::SystemClock.now();
@@ -438,7 +437,7 @@ impl Verb for Status {
     }
 }
 
-/// Adds what runs report to their board, and the titles as they are now: the owner loop does not follow heartbeats, usage and edits.
+/// Adds data that the owner loop does not follow: heartbeats and usage of the runs, and edited titles.
 fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &Open) -> Vec<LiveRun> {
     for run in &mut live {
         if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
@@ -466,7 +465,7 @@ impl Command for Status {
     }
 }
 
-/// Data read of a board; empty where the board is in trouble and could not be read.
+/// Returns data of a board; empty data if the board is known to be faulty.
 fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String>) -> Result<T, Failure> {
     match read {
         Err(_) if trouble.is_some() => Ok(T::default()),
@@ -474,20 +473,20 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
     }
 }
 
-/// Defects of boards: reasons why they are not written to, or not served.
+/// Returns the faulty boards, which cannot be written to or opened, with the reasons.
 fn of_boards(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let said = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
     let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, said(failure)));
     troubles(call).into_iter().chain(refusals).collect()
 }
 
-/// Reasons why open boards are not written to.
+/// Returns the open boards that cannot be written to, with the reasons.
 pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     let mut open = call.service.served();
     open.extend(call.board().ok().cloned());
     let trouble = |board: &service::BoardHandle| {
         let present = board.readers().require_present();
-        // A process that only reads has no writer that could know.
+        // A process that only reads has no writer to ask.
         let own = || board.writer().map_or(Ok(()), kernel::Writer::require_own);
         let error = present.and_then(|()| own()).err()?;
         Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))

@@ -1,4 +1,4 @@
-//! `steer`: a message to the agent of a running task.
+//! `steer`: sends a message to the agent of a running task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
 use daemon::{OwnerLink, TaskKey};
 
-/// Time limit of the agent's confirmation.
+/// Default time to wait for the agent's confirmation.
 const TIMEOUT: &str = "5s";
-/// The maximum.
+/// Limit on this time.
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// Send a message to the agent of a running task
@@ -50,7 +50,7 @@ fn timeout() -> WrittenDuration {
     TIMEOUT.parse().unwrap_or_else(|_| unreachable!("a literal duration parses"))
 }
 
-/// Has the daemon look for messages to the agent of a task.
+/// Notifies the daemon of a message to the agent of a task.
 pub(super) fn ring(call: &Call, task: &TaskId) {
     if let Some(daemon) = OwnerLink::of(&call.service) {
         daemon.ring(&TaskKey { board: call.board_name().clone(), task: task.clone() });
@@ -78,7 +78,7 @@ impl Verb for Steer {
             .hint("start one with: supervisor daemon"));
         }
         let until = Instant::now() + self.timeout.duration().min(LONGEST);
-        // Subscribed before the message is sent, so that nothing falls between.
+        // The subscription precedes the message, so that no change is missed in between.
         let mut news = call.board()?.changes();
         let service = Arc::clone(&call.service);
         let sending = async move {
@@ -87,7 +87,7 @@ impl Verb for Steer {
             ring(&call, &self.task_id);
             Ok((call, sent))
         };
-        // A message that is on the board is rung for, also when its caller hangs up.
+        // The daemon is notified of a stored message even if the caller hangs up.
         let (call, sent) = to_its_end(&service, "the message was not delivered", sending).await?;
         let (run, number) = (sent.run_id, sent.number);
         loop {
@@ -101,7 +101,7 @@ impl Verb for Steer {
             if call.board()?.is_closing() || Instant::now() >= until {
                 return Ok(now);
             }
-            // Cancel-safe: a change that is missed by the timeout is seen by the next look.
+            // Cancel-safe: if the timeout wins, the next iteration reads the message again.
             tokio::select! {
                 changed = news.changed() => drop(changed),
                 () = tokio::time::sleep_until(until) => {}

@@ -1,4 +1,4 @@
-//! `stop`: ends the daemon, and says what becomes of its workers.
+//! `stop`: ends the daemon, and reports what happens to its workers.
 
 use kernel::Clock as _;
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ impl Verb for Stop {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
     const ON: OnBoard = OnBoard::None;
-    // A page could not start the daemon again.
+    // A page could stop the daemon but not start it again.
     const SESSIONS: bool = false;
     type Reply = StopPlan;
 
@@ -74,7 +74,7 @@ impl Command for Stop {
     }
 
     fn verdict(reply: &StopPlan) -> u8 {
-        // Who leaves workers on purpose is not surprised by those that are left.
+        // Workers that are left on purpose are no failure.
         if reply.left.is_empty() || reply.mode == StopMode::Leave { 0 } else { Code::Failed.exit() }
     }
 }

@@ -1,4 +1,4 @@
-//! `swarm`: workers side by side, one who verifies, one who synthesizes, around a shared blackboard.
+//! `swarm`: creates parallel workers, a verifier and a synthesizer around a shared blackboard.
 
 use std::str::FromStr;
 
@@ -79,7 +79,7 @@ impl FromStr for WorkerSpec {
         let (title, skills) = rest.rsplit_once(':').unwrap_or((rest, ""));
         let skills: Vec<String> =
             skills.split(',').map(str::trim).filter(|skill| !skill.is_empty()).map(str::to_owned).collect();
-        // No skill has a space: such a colon is one of the title, as in `Plan: compare two options`.
+        // Names of skills have no spaces, so this colon is part of the title, as in `Plan: compare two options`.
         let (title, skills) = if skills.is_empty() || skills.iter().any(|skill| skill.contains(' ')) {
             (rest, Vec::new())
         } else {
@@ -111,7 +111,7 @@ impl From<WorkerSpec> for String {
     }
 }
 
-/// The reply: the swarm, and what keeps its tasks from running.
+/// The created swarm, and warnings.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Swarming {
     #[serde(flatten)]

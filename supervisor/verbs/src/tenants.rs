@@ -1,4 +1,4 @@
-//! `tenants` and `tenant-usage`: which tenants there are, and what one of them has used. `supervisor tenant` sends them.
+//! `tenants` and `tenant-usage`: list the tenants, and show the usage of one. `supervisor tenant` sends them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -37,13 +37,13 @@ pub struct ListTenants {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TenantLine {
     pub name: String,
-    /// Its file; none where it has tasks alone.
+    /// Its file; none if the tenant exists only through its tasks.
     pub file: Option<PathBuf>,
     pub root: Option<PathBuf>,
     pub user: Option<String>,
     pub users: Vec<String>,
     pub groups: Vec<String>,
-    /// The boards that its users reach.
+    /// The boards that its users may access.
     pub boards: Vec<String>,
     /// Limit on its workers at once.
     pub max_running: Option<usize>,
@@ -56,7 +56,7 @@ pub struct TenantLine {
     /// Budget of all its runs on a day.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budget: BTreeMap<String, String>,
-    /// Number of its tasks in each status on the board that was asked about.
+    /// Number of its tasks in each status on the board of the request.
     pub tasks: BTreeMap<Status, i64>,
 }
 
@@ -207,15 +207,15 @@ pub struct TenantUsage {
     pub name: Tenant,
 }
 
-/// Its tasks and usage.
+/// The tasks and the usage of a tenant.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct UsageOfTenant {
     pub tenant: Tenant,
     #[serde(flatten)]
     pub used: TenantUse,
-    /// Space of its scratch workspaces and its root on the disk.
+    /// Disk space of its scratch workspaces and its root, in bytes.
     pub(crate) workspace_bytes: u64,
-    /// True if they hold more than was measured.
+    /// True if not all of it was measured, as there are too many files.
     pub(crate) workspace_is_partial: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Small pieces of text that verbs take from people: files, words, paths with `~`.
+//! Parsers of texts that people give to verbs: files, words, paths with `~`.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -11,10 +11,11 @@ use base::environment::with_home;
 use base::failure::Failure;
 use base::invocation::Invocation;
 
-/// More than any text of a task may have: reading stops here, and the kernel's limit names the field.
+/// Limit on the bytes read. It exceeds the limit of every field, so that the kernel refuses a longer text by the
+/// field's name.
 const READ_LIMIT: u64 = 3 << 20;
 
-/// A word of a closed vocabulary, for a flag: help and completions list the words.
+/// Parser of a flag with a fixed set of words, which help and completions list.
 pub(super) fn word<
     T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
 >(
@@ -23,7 +24,7 @@ pub(super) fn word<
     clap::builder::PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
 }
 
-/// A status, for a flag: as it is typed, also in capital letters and behind a blank.
+/// Parser of a flag for a status. Accepts capital letters and blanks around the word.
 #[derive(Clone, Copy)]
 pub(super) struct TypedStatus;
 
@@ -59,7 +60,8 @@ pub fn read_profile(path: &Path) -> Result<String, Failure> {
     read_text_of(path, "a profile", "name a Markdown file with front matter and a prompt of up to 48 KiB")
 }
 
-/// Reads a text file, or standard input for `-`. A longer one is refused as too large for what it is to be, with what to do.
+/// Reads a text file, or standard input for `-`. The error for a longer one says `what` is too large and how to
+/// `put_right`.
 fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Failure> {
     let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
     let mut bytes = Vec::new();
@@ -87,7 +89,7 @@ fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Fail
     })
 }
 
-/// A workspace as it means the same everywhere: `~` expanded, and a worktree with its repository.
+/// Makes a workspace independent of the caller: expands `~`, and adds the repository to a worktree.
 /// The API has no current directory, so the request names the repository. In a linked worktree that is the main
 /// repository: a worktree of a worktree would be removed with the outer one.
 pub fn localized_workspace(workspace: &str) -> Result<String, Failure> {
@@ -104,7 +106,7 @@ pub fn localized_workspace(workspace: &str) -> Result<String, Failure> {
     }
 }
 
-/// A path with a leading `~` expanded, as the caller's shell would have.
+/// Expands a leading `~` of a path, as the caller's shell would.
 pub(super) fn expanded(path: &Path) -> PathBuf {
     let home = || base::environment::text("HOME").map(PathBuf::from);
     path.strip_prefix("~").ok().and_then(|rest| Some(home()?.join(rest))).unwrap_or_else(|| path.to_owned())
@@ -116,7 +118,7 @@ pub(super) fn priority(text: &str) -> Result<i64, String> {
         .map_err(|_| "it is not a whole number: write one such as 10 or -5; greater goes first".to_owned())
 }
 
-/// A JSON object, as `--metadata` takes it.
+/// Parses a JSON object, as for `--metadata`.
 pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
     match serde_json::from_str(text) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(value),
@@ -138,7 +140,7 @@ pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> 
     }
 }
 
-/// Refuses paths where skills are named. Whether there is a skill of a name is known where it is handed over.
+/// Refuses paths in place of names of skills. Whether a skill exists is checked when a run gets it.
 pub(super) fn require_skill_names(names: &[String]) -> Result<(), Failure> {
     match names.iter().find(|name| name.is_empty() || name.starts_with('.') || name.contains('/')) {
         None => Ok(()),
@@ -147,18 +149,18 @@ pub(super) fn require_skill_names(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The words of a reason as one text; none where there are none.
+/// Joins the words of a reason; none if there are none.
 pub(super) fn sentence(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The task that a word names where a text may stand as well. Outside of a run it has to be a task, so its `t_` may be left out there;
-/// inside of one `deadbeef` may be the first word of a text.
+/// Parses the id of a task from a word that may also begin a text. Outside of a run the word must be a task, so it may
+/// lack its `t_`. Inside of a run `deadbeef` may be the first word of a text.
 pub(super) fn task_or_text(word: &str, here: &Invocation) -> Result<TaskId, kernel::ParseError> {
     if here.worker().is_some() { TaskId::in_full(word) } else { word.parse() }
 }
 
-/// The task and the text of a verb that takes both as words: inside a run, the task may be left out.
+/// Splits the words of a request into a task and a text. Inside a run, the task may be left out.
 pub(super) fn task_and_text(
     mut words: Vec<String>,
     others: bool,
@@ -177,7 +179,7 @@ pub(super) fn task_and_text(
     Ok((task, sentence(&words)))
 }
 
-/// Names the run's own task where no task was named.
+/// Adds the run's own task to an empty list.
 pub fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), Failure> {
     if ids.is_empty() {
         ids.push(own_task(None, here)?);
@@ -185,15 +187,15 @@ pub fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), 
     Ok(())
 }
 
-/// Inside a run, makes the paths of artifacts mean what they do from the current directory on.
+/// Makes paths of artifacts relative to the workspace. Inside a run, they are given relative to the current directory.
 pub(super) fn from_the_workspace(artifacts: &mut [String], here: &Invocation) {
     let Some(workspace) = here.worker().and_then(|_| base::environment::variable("SUPERVISOR_WORKSPACE"))
     else {
         return;
     };
-    // From the workspace itself they mean it as they stand.
+    // In the workspace itself the paths stay as they are.
     let Ok(here) = std::env::current_dir() else { return };
-    // From elsewhere they are paths that lead there, and are refused as such.
+    // In a directory outside of the workspace the paths become absolute, and are refused as such.
     let inside = here.strip_prefix(&workspace).unwrap_or(&here);
     for path in artifacts.iter_mut().filter(|path| Path::new(path.as_str()).is_relative()) {
         if let Some(whole) = inside.join(&path).to_str() {
@@ -207,7 +209,7 @@ pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
     task.ok_or_else(|| Failure::usage("no task is named").hint("name a task, such as t_0123abcd"))
 }
 
-/// Makes a request that names no task mean the run's own.
+/// Fills in the run's own task if a request names none.
 pub(super) fn default_to_own_task(task: &mut Option<TaskId>, here: &Invocation) -> Result<(), Failure> {
     *task = Some(own_task(task.take(), here)?);
     Ok(())

@@ -9,11 +9,11 @@ use api::Call;
 use base::time::timestamp;
 use setup::lanes::check_performer;
 
-/// The time limit of a run that goes on, or of the next one.
+/// The time limit of the current or the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLimitLine {
     pub seconds: u64,
-    /// Source of the limit; none for a run that an earlier release has started.
+    /// Source of the limit; none for a run that an earlier release started.
     pub from: Option<LimitSource>,
     /// Latest end of the run; none without a run.
     pub until: Option<Timestamp>,
@@ -44,7 +44,7 @@ impl TimeLimitLine {
         Some(TimeLimitLine { seconds: limit.as_secs(), from: Some(from), until: None })
     }
 
-    /// The same for people.
+    /// Returns the limit in words.
     pub(super) fn words(&self) -> String {
         let by = match self.from {
             None => "",

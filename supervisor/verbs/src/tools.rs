@@ -1,4 +1,4 @@
-//! `tools`: which verbs the caller is offered as tools over MCP.
+//! `tools`: lists the verbs that the caller is offered as tools over MCP.
 
 use kernel::{ActorKind, Purpose, WorkerRole};
 use schemars::JsonSchema;
@@ -14,15 +14,14 @@ use setup::automation::plugins::{Plugin, PluginTool};
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {}
 
-/// The verbs that are offered.
+/// The tools that are offered.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Offered {
-    /// Their names, in the order of the table.
+    /// The names of the verbs, in the order of the table.
     pub verbs: Vec<String>,
-    /// True if the caller may read files and run scripts through tools. An orchestrator may not: it does no work of its own.
+    /// True if the caller may read files and run scripts through tools. An orchestrator may not, as it only delegates.
     #[serde(default)]
     pub work: bool,
-    /// The tools of plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<OfPlugin>,
 }

@@ -1,4 +1,4 @@
-//! `type`: keys for the terminal of a running worker. `attach` sends what a person types there by it.
+//! `type`: sends keys to the terminal of a running worker. `attach` uses it for what a person types.
 
 use std::sync::{Arc, Weak};
 
@@ -15,9 +15,9 @@ use base::terminal::Screen;
 use service::BoardHandle;
 use service::keyboards::Taken;
 
-/// Under which name it is stored that a request has begun to type.
+/// Key under which the board stores that a request has begun to type.
 const BEGUN: &str = "type: begun";
-/// The longest name of an attached terminal.
+/// Limit on the name of an attached terminal, in bytes.
 const HOLDER_BYTES: usize = 64;
 
 /// Type at the terminal of a running worker
@@ -74,9 +74,9 @@ pub struct Typed {
     pub run_id: RunId,
     /// Number of bytes passed to the worker.
     pub bytes: usize,
-    /// Holder of the keyboard, where nothing was passed because of it.
+    /// The client that has the keyboard, if this kept the input from the worker.
     pub typist: Option<String>,
-    /// True if the worker has not read earlier input, so that this was not passed.
+    /// True if the input was dropped because the worker has not read earlier input.
     pub is_full: bool,
 }
 
@@ -116,8 +116,8 @@ impl Type {
         Ok((size, Some(bytes).filter(|bytes| !bytes.is_empty()).map(Keyed::Text)))
     }
 
-    /// Types without an attached terminal, where nobody else does. Who types is recorded before it is passed, and how much after it, with
-    /// what a repeat of the request is answered.
+    /// Types without an attached terminal, unless another client has the keyboard. The typist is recorded before the
+    /// text is passed on. The length is recorded afterwards, with the reply for a repeated request.
     async fn once(self, call: &Call, text: Option<Keyed>) -> Result<Typed, Failure> {
         let Some(text) = text else {
             return Err(Failure::usage("there is nothing to type").hint("name a text, or --enter"));
@@ -147,7 +147,7 @@ impl Type {
         .await
     }
 
-    /// Message of an attached terminal: it has the keyboard while it sends messages.
+    /// Handles a message of an attached terminal. The terminal keeps the keyboard as long as it sends messages.
     async fn held(
         self,
         call: &Call,
@@ -184,15 +184,15 @@ impl Type {
         };
         if let Some(text) = &text {
             if typed_before == 0 {
-                // Who types is on the log before anything of it is with the worker.
+                // The log names the typist before any input reaches the worker.
                 let begun = call.write_further(move |board, actor| board.begin_typing(&task_id, actor)).await;
                 if begun.is_err() {
-                    // A caller who may not type does not keep the keyboard from others.
+                    // A caller who may not type must not keep the keyboard from others.
                     board.keyboards().leave(run, &holder);
                 }
                 begun?;
             }
-            // Before it is passed: what was typed is counted, also by a daemon that ends in between.
+            // The length is set before the input is passed, so that it is counted even if the daemon ends in between.
             reply.bytes = length(text);
         }
         match pass(dir, size.into_iter().chain(text).collect()).await {
@@ -245,7 +245,7 @@ fn refusal(error: &NotKeyed, run: RunId) -> Failure {
     }
 }
 
-/// Gives a keyboard back when its holder says nothing more.
+/// Releases a keyboard when its holder sends no more messages.
 async fn watch(board: Weak<BoardHandle>, run: RunId, holder: String) {
     loop {
         let Some(until) = board.upgrade().and_then(|board| board.keyboards().until(run, &holder)) else {

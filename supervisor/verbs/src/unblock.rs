@@ -1,4 +1,4 @@
-//! `unblock`: a person lets a task go on.
+//! `unblock`: lets a blocked task continue.
 
 use kernel::TaskId;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The files of git's configuration of this process's user: what a git that is confined to a repository still has to read.
+//! Git's configuration files of this process's user, which a git that is confined to a repository still has to read.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use git2::Config;
 /// The keys whose values are files that git reads.
 const FILES: [&str; 3] = ["core.excludesfile", "core.attributesfile", "include.path"];
 
-/// Returns the user's own existing files of git's configuration, with the files that they name. It reads them for that, as git reads
-/// them: call it before anything is confined, in a process that may be ended.
+/// Returns the user's own existing files of git's configuration, with the files that they name. The files are read as
+/// git reads them, which may wait. So the caller is a process that is not confined yet, and that may be ended.
 pub fn own_configuration() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for file in [Config::find_global(), Config::find_xdg()].into_iter().flatten() {
         found.extend(named_by(&file));
         found.push(file);
     }
-    // Where git looks for the files that it uses without being told.
+    // Paths that git reads by default (git-config(1), gitignore(5), gitattributes(5)).
     if let Some(xdg) =
         std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))
     {
-        // Not the directory: it may have passwords.
+        // Not the whole directory, because it may hold passwords (git-credential-store(1)).
         found.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
     }
     found.retain(|path| path.exists());
@@ -51,7 +51,7 @@ fn named_by(file: &Path) -> Vec<PathBuf> {
             (Err(_), None) => None,
         });
     });
-    // What could be read of it is better than nothing: git names what it misses.
+    // An incomplete list is better than none: git reports a file that it cannot read.
     drop(read);
     named
 }

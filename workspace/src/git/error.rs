@@ -1,4 +1,4 @@
-//! Why a repository could not be used, and what to do about it.
+//! Reasons why a repository could not be used, with remedies.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::layout::Layout;
 use crate::code::Code;
 use crate::open::OpenError;
 
-/// Why a repository could not be used.
+/// Reason why a repository could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// The path could not be opened as a directory.
@@ -83,7 +83,7 @@ pub enum GitError {
 }
 
 impl GitError {
-    /// Returns what the reader can do about it.
+    /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotARepository { .. } | Self::Path(OpenError::Missing { .. }) => {

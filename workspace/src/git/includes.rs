@@ -16,8 +16,8 @@ const MOST: usize = 64;
 /// Limit on the bytes that are read of each file.
 const LONGEST: u64 = 1 << 20;
 
-/// Finds the files that a file of settings includes, directly or through others, whatever the conditions. A file that is missing
-/// is none: git passes over it.
+/// Finds the files that a file of settings includes, directly or through others, whatever the conditions. Missing files
+/// are left out, because git skips them.
 ///
 /// # Errors
 /// Returns the first file that this process may not read.
@@ -40,7 +40,7 @@ pub(super) fn included(settings: &Path) -> Result<BTreeSet<PathBuf>, PathBuf> {
 }
 
 fn text(file: &Path) -> std::io::Result<String> {
-    // A FIFO would be waited for.
+    // The open of a FIFO would wait for a writer (fifo(7)).
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file)?;
     let mut bytes = Vec::new();

@@ -1,10 +1,10 @@
-//! The layouts of a repository whose `.git` is no directory: why no run works there, and the way out.
+//! Layouts of a repository whose `.git` is no directory, each with the reason why no run works there, and the remedy.
 
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
 
-/// The reason for which `.git` leads elsewhere.
+/// Reason why `.git` leads elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
     /// `.git` is a symbolic link.
@@ -17,10 +17,7 @@ pub enum Layout {
         main: PathBuf,
     },
     /// A linked worktree of a bare repository, or the directory around one.
-    Bare {
-        /// The bare repository.
-        bare: PathBuf,
-    },
+    Bare { bare: PathBuf },
     /// A repository made with `--separate-git-dir`.
     Apart,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::prepared::Kind;
 
-/// Settings of a repository that need what no run has, with their values in a run.
+/// Settings that need something that no run has, with their values in a run.
 const IN_EVERY_REPOSITORY: [(&str, &str); 6] = [
     // No run has the key of a person. `git commit -S` still signs where a policy grants one.
     ("commit.gpgSign", "false"),
@@ -15,7 +15,7 @@ const IN_EVERY_REPOSITORY: [(&str, &str); 6] = [
     ("push.gpgSign", "false"),
     // Nor the keys by which signatures are verified.
     ("merge.verifySignatures", "false"),
-    // Git would set set-group-ID bits, which no run may. What is taken over from a worktree is shared then.
+    // Git would set set-group-ID bits, which no run may do. The modes are set when the worktree is taken over.
     ("core.sharedRepository", "umask"),
 ];
 
@@ -42,7 +42,7 @@ const IN_A_WORKTREE: [(&str, &str); 10] = [
 /// `added` are further settings.
 pub(crate) fn overrides(kind: Kind, added: &[(&'static str, &'static str)]) -> BTreeMap<String, String> {
     let more: &[_] = match kind {
-        // Git finds no repository there but those that the run makes.
+        // Git finds only repositories there that the run makes.
         Kind::Scratch => return BTreeMap::new(),
         Kind::Directory => &[],
         Kind::Worktree => &IN_A_WORKTREE,

@@ -10,14 +10,14 @@ use rustix::process::umask;
 /// Rights that a setting gives to others than the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shared {
-    /// Added to what the process's mask leaves.
+    /// Permissions in addition to the process's mask.
     Added(u32),
-    /// In the place of the mask.
+    /// Permissions in place of the mask.
     Exactly(u32),
 }
 
 impl Shared {
-    /// Reads a value as git does (`git_config_perm`); none where nothing is shared, or git refuses the value.
+    /// Reads a value as git does (`git_config_perm`); none if nothing is shared, or if git refuses the value.
     fn read(value: &str) -> Option<Self> {
         const GROUP: Shared = Shared::Added(0o660);
         const ALL: Shared = Shared::Added(0o664);
@@ -44,11 +44,11 @@ impl Shared {
     }
 }
 
-/// The mask of this process while it writes into a shared repository, until this is dropped.
+/// Mask of this process while it writes into a shared repository. Dropping it restores the former mask.
 pub(super) struct Sharing(Mode);
 
 impl Sharing {
-    /// Begins to share as a repository's settings say; none where they say nothing.
+    /// Sets the mask by the settings of a repository; none if they do not ask for sharing.
     pub(super) fn begin(settings: &Config) -> Option<Self> {
         let shared = Shared::read(&settings.get_string("core.sharedRepository").ok()?)?;
         let before = umask(Mode::empty());

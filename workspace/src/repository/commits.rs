@@ -9,7 +9,8 @@ use super::{RepositoryError, open, read};
 /// Length of a whole name, in digits.
 const WHOLE: usize = 40;
 
-/// Returns the first of `ids` that is no commit there; each is hex, or the beginning of that. `more` has further objects of git.
+/// Returns the first of `ids` that names no commit. Each is a commit id in hex, whole or abbreviated. `more` is a
+/// directory of further git objects.
 ///
 /// # Errors
 /// Where `tree` cannot be opened by this user.

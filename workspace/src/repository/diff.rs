@@ -11,25 +11,26 @@ use serde::{Deserialize, Serialize};
 use super::doubts::{self, open_tree};
 use super::{RepositoryError, open, read};
 
-/// The most files of a diff.
+/// Limit on the files of a diff.
 const FILES: usize = 300;
-/// The most bytes of the lines of a diff, and of one file.
+/// Limit on the lines of a diff, in bytes.
 const BYTES: usize = 2 << 20;
+/// Limit on the lines of one file, in bytes.
 const BYTES_OF_FILE: usize = 512 << 10;
-/// The most lines of one file.
+/// Limit on the lines of one file.
 const LINES_OF_FILE: usize = 5000;
 /// Cost of a line or the head of a hunk beside its text, in bytes.
 const AROUND: usize = 64;
 /// Limit on a line or a path, in characters.
 const LINE: usize = 2000;
-/// The lines of a larger file are not compared, in bytes.
+/// Largest file whose lines are compared, in bytes.
 const LARGEST: i64 = 1 << 20;
-/// Of a diff with more files none is looked for under another name: that compares each with each.
+/// Limit on the files of a diff in which renames are searched, because each file is compared with each.
 const WITH_RENAMES: usize = 500;
 /// Lines around a change.
 const CONTEXT: u32 = 3;
 
-/// Between what changes are looked for, and how closely.
+/// Request for a diff: two states of a repository, and the detail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffOf {
@@ -40,15 +41,15 @@ pub struct DiffOf {
     /// The commit at the end, in hex; none for the working tree as it is, with uncommitted changes and new files that are not
     /// ignored.
     pub end: Option<String>,
-    /// True if lines are wanted.
+    /// Lines, or only their numbers.
     pub detail: Detail,
 }
 
-/// Limits of a diff.
+/// Detail of a diff.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
-    /// The lines that differ, with those around them.
+    /// Differing lines, with the lines around them.
     #[default]
     Lines,
     /// Number of differing lines.
@@ -80,16 +81,15 @@ pub struct FileDiff {
     pub old_path: Option<String>,
     /// Kind of the change: added, changed, removed or renamed.
     pub status: FileStatus,
-    /// Its kind and whether it may be executed, before and now as git writes them in octal, where that differs: `100644 => 100755`.
+    /// Former and present mode of the file in octal, as git writes them, if they differ: `100644 => 100755`.
     #[serde(default)]
     pub mode: Option<String>,
-    /// True if it is no text.
+    /// True if the file is binary.
     pub binary: bool,
-    /// The lines that came.
+    /// Number of added lines.
     pub additions: usize,
-    /// The lines that went.
+    /// Number of removed lines.
     pub deletions: usize,
-    /// Its differing hunks.
     pub hunks: Vec<Hunk>,
     /// True if lines were left out, because there are too many.
     pub truncated: bool,
@@ -99,7 +99,7 @@ pub struct FileDiff {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStatus {
-    /// The file is new, whether git knows it or not.
+    /// The file is new, tracked or not.
     Added,
     /// The file has another content, kind or mode.
     Modified,
@@ -135,9 +135,9 @@ pub struct Hunk {
 pub struct Line {
     /// Kind of the line: added, removed, or unchanged.
     pub kind: LineKind,
-    /// Its number before.
+    /// Its number in the former file.
     pub old: Option<u32>,
-    /// Its number now.
+    /// Its number in the present file.
     pub new: Option<u32>,
     /// Its text, without the line end. Bytes that are no UTF-8 are U+FFFD.
     pub text: String,
@@ -149,10 +149,8 @@ pub enum LineKind {
     /// Unchanged.
     #[serde(rename = " ")]
     Context,
-    /// Added.
     #[serde(rename = "+")]
     Added,
-    /// Removed.
     #[serde(rename = "-")]
     Removed,
 }
@@ -172,14 +170,14 @@ impl LineKind {
             ' ' => Some(Self::Context),
             '+' => Some(Self::Added),
             '-' => Some(Self::Removed),
-            // What git says of a line end that is missing.
+            // Git's note about a missing line end.
             _ => None,
         }
     }
 }
 
-/// Compares two states of a repository. `objects` has further objects of git, such as those of a run that goes on; `tip` is the
-/// commit that HEAD of the working tree stands for there.
+/// Compares two states of a repository. `objects` is a directory of further git objects, such as the new ones of a running run; `tip`
+/// is the commit to use as HEAD of that working tree.
 ///
 /// # Errors
 /// Where the repository cannot be opened by this user, or read; where it does not have a commit.
@@ -213,7 +211,7 @@ pub(crate) fn diff(
     {
         let mut similar = DiffFindOptions::new();
         similar.renames(true).for_untracked(true).rename_limit(WITH_RENAMES / 2);
-        // A file that cannot be read hides no other: then none is looked for under another name.
+        // If a file cannot be read, no renames are found, and the diff still has all files.
         drop(found.find_similar(Some(&mut similar)));
     }
     let found = found.map_err(&failed)?;
@@ -240,13 +238,13 @@ pub(crate) fn diff(
 struct Committed<'a> {
     git: &'a Repository,
     base: Option<&'a git2::Tree<'a>>,
-    /// The paths that differ in the working tree.
+    /// Paths that differ in the working tree.
     seen: BTreeSet<Vec<u8>>,
     detail: Detail,
 }
 
 impl Committed<'_> {
-    /// Adds committed files that are not in the working tree any more: a merge takes the committed state.
+    /// Adds committed changes that the working tree has taken back, because a merge takes the committed state.
     fn join(&self, diff: &mut Diff, options: &mut DiffOptions, room: &mut usize) -> Result<(), git2::Error> {
         let Some(head) = diff.head.as_deref() else { return Ok(()) };
         let tip = tree_of(self.git, head)?;
@@ -288,7 +286,7 @@ fn tree_of<'a>(git: &'a Repository, id: &str) -> Result<git2::Tree<'a>, git2::Er
     git.find_commit(Oid::from_str(id)?)?.tree()
 }
 
-/// Reads one file of a diff; none where it is none that differs.
+/// Reads one file of a diff; none if the file does not differ.
 fn file(
     found: &Found<'_>,
     at: usize,
@@ -342,7 +340,7 @@ fn mode(delta: &DiffDelta<'_>) -> Option<String> {
     (old != 0 && new != 0 && old != new).then(|| format!("{old:06o} => {new:06o}"))
 }
 
-/// Returns true if it is a repository within this one, whose files are not compared.
+/// Returns true for a repository within this one, whose files are not compared.
 fn is_repository(delta: &DiffDelta<'_>) -> bool {
     let file = delta.new_file();
     file.mode() == FileMode::Commit || file.path_bytes().is_some_and(|path| path.ends_with(b"/"))
@@ -354,7 +352,7 @@ fn is_large(delta: &DiffDelta<'_>) -> bool {
     delta.old_file().size().max(delta.new_file().size()) > largest
 }
 
-/// Reads the hunks of a file, and whether some of them were left out.
+/// Reads the hunks of a file. The second value is true if some of them were left out.
 fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2::Error> {
     let (mut hunks, mut bytes, mut lines) = (Vec::new(), BYTES_OF_FILE.min(*room), 0);
     for at in 0..patch.num_hunks() {

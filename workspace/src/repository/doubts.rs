@@ -1,4 +1,4 @@
-//! What the working tree of a worker hides from a reader: commits with another content, and rules of git that leave files out.
+//! Guards of a diff against a worker that hides changes: commits compared by content, and rules of git that would leave files out.
 //!
 //! See decision 0175.
 
@@ -15,12 +15,13 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use super::{RepositoryError, read};
 use crate::{irregular, open};
 
-/// Limit on the bytes of a file that is recognized. Git reads a larger one in parts.
+/// Largest file that is recognized, in bytes. Git reads a larger one in parts.
 const RECOGNIZED: usize = 64 << 20;
-/// The rule that leaves out the linked working trees of tasks.
+/// Rule that hides the linked working trees of tasks.
 const WORKTREES: &str = "/.worktrees/";
 
-/// Opens a working tree that is where its repository is: `core.worktree` of a repository that a worker may write in can name any place.
+/// Opens a working tree, and refuses one whose repository names another: a worker may have written any place into
+/// `core.worktree`.
 ///
 /// # Errors
 /// Where the repository cannot be opened by this user, or has its files elsewhere; where git would wait for a FIFO or a device.
@@ -37,7 +38,7 @@ pub(crate) fn open_tree(path: &Path) -> Result<Repository, RepositoryError> {
     Err(read(path, "the working tree")(git2::Error::from_str("`core.worktree` names another place")))
 }
 
-/// The paths of what differs between commits and is otherwise in the working tree.
+/// Returns the paths of a committed diff whose content is different in the working tree.
 pub(super) fn contradicted(
     git: &Repository,
     committed: &Found<'_>,
@@ -58,10 +59,11 @@ pub(super) fn contradicted(
     Ok(paths.into_iter().filter(|path| otherwise.contains(path)).collect())
 }
 
-/// Compares a commit's tree with the files of the working tree, and with nothing that its worker can write to hide changes.
+/// Compares a commit's tree with the files of the working tree. The worker's index is not used, because it may hide
+/// changes.
 ///
-/// Files with the bytes of their blob are recognized first, those of them that are `wanted`: git would look for the attributes of each, which costs ten times
-/// as many system calls as reading it.
+/// Of the `wanted` files, those whose bytes equal their blob are recognized first: git would look for the attributes of each, which
+/// costs ten times as many system calls as reading it.
 pub(crate) fn to_files<'a>(
     git: &'a Repository,
     tree: Option<&Tree<'_>>,
@@ -88,7 +90,8 @@ pub(crate) fn to_files<'a>(
     git.diff_index_to_workdir(Some(&index), Some(options))
 }
 
-/// Returns the entry with the times and numbers of its file, if that has the bytes of the entry's blob: git takes it for unchanged then.
+/// Returns the entry with the stat data of its file, if the file has the bytes of the entry's blob. Git then takes the
+/// file for unchanged.
 fn recognized(files: &OwnedFd, entry: &IndexEntry) -> Option<IndexEntry> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -121,7 +124,7 @@ fn recognized(files: &OwnedFd, entry: &IndexEntry) -> Option<IndexEntry> {
     })
 }
 
-/// Returns the bytes of a file that has `size` of them, and none of another one.
+/// Returns the bytes of a file if there are exactly `size` of them.
 fn content_of(file: &OwnedFd, size: usize) -> Option<Vec<u8>> {
     // A read of a regular file is short at its end alone (read(2)), so most files need one call.
     let mut content = vec![0; size + 1];
@@ -139,19 +142,19 @@ fn content_of(file: &OwnedFd, size: usize) -> Option<Vec<u8>> {
     (read == size).then_some(content)
 }
 
-/// An index keeps 32 bits of such a number.
+/// Returns the low 32 bits, which an index stores.
 fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }
 
-/// The path of what differs, as git has it.
+/// Returns the path of a differing file, as git has it.
 pub(super) fn path(delta: &DiffDelta<'_>) -> Vec<u8> {
     delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec()
 }
 
-/// What a diff reads of a working tree: its files and the objects of its repository, and none of what its worker may have written into `.git` to
-/// hide changes: rules of `info/exclude` and `info/attributes`, settings such as `core.fileMode`, marks of the index. What `.gitignore` and
-/// `.gitattributes` say counts: they are files of the diff themselves.
+/// Returns a repository without the settings that a worker may have written into `.git` to hide changes: rules of `info/exclude` and
+/// `info/attributes`, settings such as `core.fileMode`, marks of the index. A diff then reads the files of the working tree and the
+/// objects of the repository only. `.gitignore` and `.gitattributes` still count: they are files of the diff themselves.
 ///
 /// A linked working tree has rules and settings from its repository, which its worker does not write.
 pub(super) fn unhidden(git: Repository) -> Result<Repository, git2::Error> {
@@ -164,7 +167,7 @@ pub(super) fn unhidden(git: Repository) -> Result<Repository, git2::Error> {
     Ok(plain)
 }
 
-/// What of the repository's own settings a diff leaves unread, and what it cannot see by them.
+/// Returns warnings about settings of the repository that a diff ignores, and about changes that its settings hide.
 pub(super) fn warnings(git: &Repository) -> Vec<String> {
     let mut warnings = Vec::new();
     if !git.is_worktree() {
@@ -181,7 +184,7 @@ pub(super) fn warnings(git: &Repository) -> Vec<String> {
     warnings
 }
 
-/// Whether a file has a line that is no comment. One that cannot be read may have.
+/// Returns true if a file has a line that is no comment, or if it cannot be read.
 fn has_rules(file: &Path) -> bool {
     match std::fs::metadata(file) {
         Err(_) => false,
@@ -189,7 +192,7 @@ fn has_rules(file: &Path) -> bool {
         Ok(_) => std::fs::read(file).map_or(true, |bytes| {
             bytes.split(|byte| *byte == b'\n').any(|line| {
                 let line = line.trim_ascii();
-                // The directory of linked working trees stands there where tasks have had some.
+                // The supervisor itself adds the line with the directory of linked working trees.
                 !line.is_empty() && !line.starts_with(b"#") && line != WORKTREES.as_bytes()
             })
         }),

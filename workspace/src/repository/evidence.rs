@@ -1,4 +1,5 @@
-//! What has happened in a working tree of git since a commit: as much as a person reads beside what a worker says of it.
+//! Evidence of a run: the commits and changes in a working tree of git since a commit, for a person to read beside the worker's own
+//! summary.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,20 +13,20 @@ use super::doubts::{self, open_tree};
 use super::{RepositoryError, open, read};
 use crate::uncommitted::Uncommitted;
 
-/// How many commits are told, the latest ones.
+/// Limit on the listed commits; the latest are listed.
 const COMMITS: usize = 20;
-/// How many commits are counted.
+/// Limit on the counted commits.
 const COUNTED: usize = 1000;
-/// How many changed paths are told.
+/// Limit on the listed paths.
 const PATHS: usize = 50;
-/// Of a tree with more changed paths the lines are not counted.
+/// Limit on the changed paths of a tree whose changed lines are counted.
 const WITH_LINES: usize = 2000;
-/// A larger file has no lines, in bytes.
+/// Largest file whose lines are counted, in bytes.
 const LARGEST: i64 = 1024 * 1024;
-/// How much of a subject or path is kept, in characters.
+/// Length of a subject or path, in characters; the rest is cut.
 const LINE: usize = 200;
 
-/// What has happened in a working tree.
+/// Commits and changes in a working tree since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The commit at the beginning, in hex; none where there was none.
@@ -34,15 +35,15 @@ pub struct Evidence {
     pub head: Option<String>,
     /// The commits since, the latest first.
     pub commits: Vec<CommitLine>,
-    /// How many more there are, up to a thousand.
+    /// Number of further commits, up to a thousand.
     pub more_commits: usize,
-    /// How many paths differ from the beginning, in commits or not.
+    /// Number of paths that differ from the start, committed or not.
     pub files: usize,
-    /// How many lines were added; none where there is too much to count.
+    /// Number of added lines; none if there are too many changes to count.
     pub insertions: Option<usize>,
-    /// How many lines were removed; none where there is too much to count.
+    /// Number of removed lines; none if there are too many changes to count.
     pub deletions: Option<usize>,
-    /// The paths that differ, as far as they are told.
+    /// Paths that differ, up to a limit.
     pub changed: Vec<ChangedPath>,
     /// Uncommitted changes at the end of a run that handed over its work in a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,17 +68,17 @@ pub struct ChangedPath {
     pub change: PathChange,
 }
 
-/// How a path differs.
+/// Kind of a path's difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
     /// The file was not there at the start of the run.
     Added,
-    /// It has another content, kind or mode.
+    /// The file has another content, kind or mode.
     Modified,
-    /// It is gone.
+    /// The file is gone.
     Deleted,
-    /// It is new, and git does not know it.
+    /// The file is new, and git does not track it.
     Untracked,
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn head(tree: &Path) -> Result<Option<String>, RepositoryError> {
     Ok(tip(&open(tree)?).map(|commit| commit.id().to_string()))
 }
 
-/// Returns what has happened in a working tree since the commit `base`; since the beginning where there was none.
+/// Returns the commits and changes in a working tree since the commit `base`, or since the start of history if there is none.
 ///
 /// # Errors
 /// Where `tree` cannot be opened by this user, or read; where it does not have the commit any more.
@@ -140,7 +141,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
     let mut options = DiffOptions::new();
     options.include_untracked(true).recurse_untracked_dirs(true).show_untracked_content(true);
     options.ignore_submodules(true).include_typechange(true).max_size(LARGEST);
-    // Not with the index: its worker may have made it say that a file is as it was.
+    // The worker may have marked changed files as unchanged in the index, so the index is not used.
     let diff = doubts::to_files(&seen, tree_then.as_ref(), &mut options, &|_| true).map_err(&failed)?;
     let mut changed: BTreeMap<Vec<u8>, PathChange> = BTreeMap::new();
     let is_committed = |path: &[u8]| {
@@ -148,7 +149,7 @@ pub(crate) fn evidence(tree: &Path, base: Option<&str>) -> Result<Evidence, Repo
         tree_now.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())
     };
     if let Some(tip) = &tree_now {
-        // What is committed and was taken back in the working tree: a merge takes it.
+        // Committed changes that the working tree has taken back: a merge takes them.
         let committed = git.diff_tree_to_tree(tree_then.as_ref(), Some(tip), Some(&mut options));
         let committed = committed.map_err(&failed)?;
         let hidden = doubts::contradicted(&seen, &committed, tip).map_err(&failed)?;

@@ -1,7 +1,7 @@
-//! Takes out of git's sight what a worker made of git's in its worktree: repositories inside it, whatever names them, and
-//! those of submodules.
+//! Hides repositories that a worker made from git: those inside its worktree, the files that name them, and the repositories of
+//! submodules.
 //!
-//! They are renamed and not removed, so that who has looked at one can name it back.
+//! They are renamed and not removed, so that a person who has looked at one can rename it back.
 //!
 //! See decision 0213.
 
@@ -27,7 +27,7 @@ const SUFFIX: &str = ".untrusted";
 /// The bytes of the longest path that git, or a shell that is to start it, can name (`PATH_MAX` of limits.h).
 const LONGEST: usize = 4096;
 
-/// Renames what directory `path` has of that name, if anything. Returns what it was called.
+/// Renames the entry `name` of the directory `path`, if it exists. Returns its former path.
 pub(crate) fn put(path: &Path, name: &CStr) -> Result<Option<PathBuf>, WorktreeError> {
     match open::directory(path) {
         Ok(opened) => renamed(&opened.fd, path, name),
@@ -36,10 +36,11 @@ pub(crate) fn put(path: &Path, name: &CStr) -> Result<Option<PathBuf>, WorktreeE
     }
 }
 
-/// Renames each `.git` beneath the top of a working tree, be it a directory, a file or a link. Returns what they were called.
+/// Renames each `.git` beneath the top of a working tree, be it a directory, a file or a link. Returns their former
+/// paths.
 ///
-/// What the index says makes no difference: the next `git reset` may say otherwise. Nothing leads out of the tree, and
-/// what git could not name by a path is not looked at. Directories that the worker closed are opened.
+/// The index does not matter, because the next `git reset` may change it. The search never leaves the tree, and skips
+/// paths that are too long for git. Directories that the worker closed are opened.
 pub(crate) fn put_embedded(tree: &Path) -> Result<Vec<PathBuf>, WorktreeError> {
     let mut done = Vec::new();
     let mut next = vec![tree.to_owned()];
@@ -67,14 +68,15 @@ pub(crate) fn put_embedded(tree: &Path) -> Result<Vec<PathBuf>, WorktreeError> {
     Ok(done)
 }
 
-/// Gives the owner of a directory the rights that it took from itself. An entry of another user is not the worker's.
+/// Gives the owner of a directory its permissions back. A directory of another user stays closed, because the worker
+/// did not make it.
 pub(crate) fn unlock(held: &OwnedFd, wanted: Mode) -> std::io::Result<()> {
     let stat = fstat(held)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
     if mode.contains(wanted) || stat.st_uid != geteuid().as_raw() {
         return Ok(());
     }
-    // `O_PATH`: fchmod refuses it, and /proc names what is held.
+    // fchmod(2) refuses an `O_PATH` descriptor; the path in /proc names the held directory.
     Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), mode | wanted)?)
 }
 

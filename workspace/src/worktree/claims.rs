@@ -14,12 +14,13 @@ const REBASED: [&str; 2] = ["rebase-merge/head-name", "rebase-apply/head-name"];
 const MOVED: &str = "rebase-merge/update-refs";
 /// File with the branch on which a search for a commit began.
 const SEARCHED: &str = "BISECT_START";
-/// Reference in the place of an unreadable one.
+/// Reference in place of an unreadable one.
 const UNREADABLE: &str = "refs/";
-/// Text of git in the place of a branch.
+/// Text that git writes in place of a branch.
 const NO_BRANCH: &str = "detached HEAD\n";
 
-/// Gives up each branch but `branch` that the metadata of a run claims, and that the metadata before the run did not: `HEAD` is detached at its commit.
+/// Gives up each branch except `branch` that the metadata claims after a run, and did not claim before it: `HEAD` is
+/// detached at its commit.
 pub(super) fn give_up(
     source: &Source,
     written: &Links,
@@ -31,7 +32,7 @@ pub(super) fn give_up(
     let text = |of: &Links, name: &str| {
         let path = of.metadata.join(name);
         path.symlink_metadata().ok()?;
-        // git takes bytes that are no text, and a name with any number of line feeds after it.
+        // Git accepts bytes that are no text, and any number of line feeds after a name.
         Some(links::read_whole(&path).map_or_else(|| UNREADABLE.to_owned(), |text| text.trim().to_owned()))
     };
     let read = |name: &str| text(written, name).filter(|now| text(before, name).as_ref() != Some(now));

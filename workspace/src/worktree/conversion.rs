@@ -15,8 +15,8 @@ const ATTRIBUTES: &[u8] = b".gitattributes";
 /// The attributes of the host, for all its repositories.
 const OF_HOST: &str = "/etc/gitattributes";
 
-/// Tells whether a checkout of HEAD may write a file with other bytes than its blob has. External filters such as that of git-lfs count for none, because
-/// libgit2 runs no program.
+/// Returns true if a checkout of HEAD may write a file with other bytes than its blob has. External filters such as git-lfs's count for
+/// none, because libgit2 runs no program.
 pub(super) fn is_possible(git: &Repository) -> Result<bool, git2::Error> {
     let config = git.config()?;
     if is_converting_by_itself(&config) {
@@ -42,14 +42,14 @@ pub(super) fn is_possible(git: &Repository) -> Result<bool, git2::Error> {
     Ok(is_named || walked.is_err())
 }
 
-/// Tells whether the settings alone convert the ends of lines.
+/// Returns true if the settings alone convert the ends of lines.
 fn is_converting_by_itself(config: &Config) -> bool {
     // `input` converts what is committed.
     config.get_bool("core.autocrlf").unwrap_or(false)
         || config.get_string("core.eol").is_ok_and(|eol| !eol.eq_ignore_ascii_case("lf"))
 }
 
-/// Tells whether a line gives an attribute by which a checkout changes files. Where the line is hard to read, it does.
+/// Returns true if a line gives an attribute by which a checkout changes files, or if the line is hard to read.
 fn names_conversion(text: &[u8]) -> bool {
     let is_converting = |word: &[u8]| {
         let word = word.trim_ascii();

@@ -1,4 +1,4 @@
-//! Why a worktree could not be prepared, examined or removed, and what to do about it.
+//! Reasons why a worktree could not be prepared, examined or removed, with remedies.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::open::OpenError;
 use crate::tree::TreeError;
 
-/// Why a worktree could not be prepared, examined or removed.
+/// Reason why a worktree could not be prepared, examined or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
     /// The repository is missing, unusable or refuses.
@@ -22,16 +22,16 @@ pub enum WorktreeError {
     /// The directory of worktrees could not be opened.
     #[error("open the directory of worktrees")]
     OpenDirectory(#[source] OpenError),
-    /// What is in the place of the worktree could not be opened.
+    /// The directory of the worktree, or a file in its place, could not be opened.
     #[error("open the worktree")]
     OpenTree(#[source] OpenError),
     /// The note that says whether the worktree is complete could not be locked, read or written.
     #[error("keep the note {path}")]
     Note { path: PathBuf, source: std::io::Error },
-    /// What an interrupted preparation or removal left behind could not be removed.
+    /// The remains of an interrupted preparation or removal could not be removed.
     #[error("clear the worktree away")]
     Clear(#[source] TreeError),
-    /// What the worktree holds could not be listed.
+    /// The files of the worktree could not be listed.
     #[error("list {path}")]
     ListTree { path: PathBuf, source: std::io::Error },
     /// The working tree could not be made.
@@ -50,7 +50,7 @@ pub enum WorktreeError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// What the worker wrote could not be taken over.
+    /// The worker's objects or references could not be taken over.
     #[error("take over what the run wrote in {path}")]
     Publish { path: PathBuf, source: git2::Error },
     /// The repository could not be written.
@@ -62,24 +62,24 @@ pub enum WorktreeError {
         branch: String,
         commit: String,
         object: String,
-        /// What is wrong with it.
+        /// Defect of the object.
         why: &'static str,
     },
     /// The worker put something else than files where its objects are.
     #[error("nothing of the run's commits is taken over: {found}")]
     Planted { found: Irregular },
-    /// What a tag or a stash of the worker names is not whole.
+    /// A tag or a stash of the worker names an object that is not whole.
     #[error("the tags and stashes of {task} are not kept: {object} {why}")]
     KeptIncomplete {
         task: Name,
         object: String,
-        /// What is wrong with it.
+        /// Defect of the object.
         why: &'static str,
     },
     /// The worker has more tags or stashes than are kept.
     #[error("of the tags and stashes of {task} no more than {most} each are kept; {more} are left out")]
     KeptTooMany { task: Name, most: usize, more: usize },
-    /// Somebody else has moved the branch during the run.
+    /// Another process has moved the branch during the run.
     #[error("{branch} was moved by somebody else during the run; what the run committed is at {kept}")]
     Moved {
         branch: String,
@@ -89,15 +89,15 @@ pub enum WorktreeError {
     /// A repository inside the worktree could not be renamed.
     #[error("rename {path}, in which the worker could write")]
     SetAside { path: PathBuf, source: std::io::Error },
-    /// What the worker left cannot be made safe, so the worktree has no `.git` by which git would find it.
+    /// The files that the worker left cannot be made safe, so the worktree has no `.git` by which git would find it.
     #[error(
         "{path} is withheld: its .git is taken away, because git might run what its worker has left there"
     )]
     Withheld {
         path: PathBuf,
-        /// Where its repository has what belongs to it.
+        /// Directory of its metadata in the repository.
         metadata: PathBuf,
-        /// What could not be done.
+        /// The step that failed.
         source: Box<WorktreeError>,
     },
     /// The files that tie the worktree to the repository are missing or lead elsewhere, so its state cannot be told.

@@ -18,8 +18,8 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 const MOST: usize = 500_000;
 /// Limit on the bytes of a file of attributes.
 const LONGEST: usize = 1 << 20;
-/// Age of an unfiltered file, in seconds. Git compares a file with its object where it is no older than the index, and would
-/// start the filter for that.
+/// Age of an unfiltered file, in seconds. Git compares a file with its object unless the file is older than the index,
+/// and would start the filter for that.
 const AGE: i64 = 10;
 /// Name that Git LFS gives to its filter.
 const LFS: &str = "lfs";
@@ -81,7 +81,8 @@ impl Filtered {
         index.write()
     }
 
-    /// Returns the settings by which git in a run knows Git LFS, where the repository leaves them to the settings of its user.
+    /// Returns the settings by which git in a run finds Git LFS, if the repository leaves them to the settings of its
+    /// user.
     pub(super) fn settings(&self, git: &Repository) -> Vec<(&'static str, &'static str)> {
         let is_known =
             git.config().and_then(|all| all.open_level(git2::ConfigLevel::Local)).is_ok_and(|own| {
@@ -123,12 +124,13 @@ impl Filtered {
     }
 }
 
-/// Returns a name of the repository for a sentence, without what could end its quotes.
+/// Returns a name of the repository for a sentence, without characters that could end its quotes.
 pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect()
 }
 
-/// Looks for the attributes in the files that give them, because a look at each file of the tree takes long.
+/// Returns true if a file of attributes names one of these attributes. Asking git for each file of the tree would take
+/// long.
 fn names_an_attribute(git: &Repository, index: &Index) -> bool {
     let names = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);

@@ -1,4 +1,5 @@
-//! The index of a worktree as a run left it. `git gc` and `repack` of the repository read it, and stop at a missing object in it.
+//! The index of a worktree as a run left it. `git gc` and `repack` of the repository read it, and fail at a missing
+//! object in it.
 //!
 //! Beside its entries an index has extensions (gitformat-index(5)), some of which name objects as well.
 
@@ -20,7 +21,7 @@ const FIXED: usize = 62;
 /// Flag of an entry that has second flags.
 const EXTENDED: u16 = 0x4000;
 
-/// Leaves in an index only names of objects of the repository. Returns true if it had to be removed.
+/// Leaves only names of objects of the repository in an index. Returns true if the index had to be removed.
 ///
 /// # Errors
 /// Where the file cannot be removed or written.
@@ -31,7 +32,7 @@ pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Res
     }
     let is_settled = || -> Option<()> {
         let odb = source.git().odb().ok()?;
-        // An index that this library cannot read, such as one in two files, is not looked through.
+        // An index that libgit2 cannot read, such as a split one, is removed.
         let mut index = Index::open(path).ok()?;
         let known = blobs(source, branch).unwrap_or_default();
         let is_blob = |id: Oid| id.is_zero() || known.contains(&id) || is(&odb, id, ObjectType::Blob);
@@ -42,7 +43,7 @@ pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Res
         if are_extensions_good(&bytes, &odb) == Some(true) {
             return Some(());
         }
-        // Without extensions; git makes them again.
+        // The index is written without extensions; git makes them again.
         let entries: Vec<_> = index.iter().collect();
         index.clear().ok()?;
         entries.iter().try_for_each(|entry| index.add(entry)).ok()?;
@@ -54,7 +55,7 @@ pub(super) fn settle(path: &Path, source: &Source, branch: &str) -> std::io::Res
     fs::remove_file(path).map(|()| true)
 }
 
-/// Returns the files of a branch, which are there: most entries of an index are among them.
+/// Returns the files of a branch. They exist, and most entries of an index are among them.
 fn blobs(source: &Source, branch: &str) -> Option<HashSet<Oid>> {
     let git = source.git();
     let tree = git.find_commit(source.tip(branch).ok()??).ok()?.tree().ok()?;
@@ -72,7 +73,7 @@ fn is(odb: &Odb<'_>, id: Oid, kind: ObjectType) -> bool {
     odb.read_header(id).is_ok_and(|(_, found)| found == kind)
 }
 
-/// Returns true if git finds the objects that the extensions of an index name; none for extensions without a form.
+/// Returns true if git finds the objects that the extensions of an index name; none if an extension is malformed.
 fn are_extensions_good(bytes: &[u8], odb: &Odb<'_>) -> Option<bool> {
     let starts = starts(bytes)?;
     let (entries, end) = (&starts[..starts.len() - 1], *starts.last()?);
@@ -85,7 +86,7 @@ fn are_extensions_good(bytes: &[u8], odb: &Odb<'_>) -> Option<bool> {
         is_good &= match name {
             b"TREE" => trees(content)?.into_iter().all(|id| is(odb, id, ObjectType::Tree)),
             b"REUC" => resolved(content)?.into_iter().all(|id| is(odb, id, ObjectType::Blob)),
-            // Places in the file, at which git begins to read.
+            // Positions in the file, at which git begins to read.
             b"EOIE" => number(content)?.0 == end,
             b"IEOT" => are_blocks(content, entries)?,
             b"UNTR" => true,
@@ -96,7 +97,7 @@ fn are_extensions_good(bytes: &[u8], odb: &Odb<'_>) -> Option<bool> {
     Some(is_good)
 }
 
-/// Returns the place of each entry, and of the end of all.
+/// Returns the position of each entry, and of the end of all entries.
 fn starts(bytes: &[u8]) -> Option<Vec<usize>> {
     let (version, rest) = number(bytes.strip_prefix(b"DIRC")?)?;
     let (count, _) = number(rest)?;
@@ -107,7 +108,7 @@ fn starts(bytes: &[u8]) -> Option<Vec<usize>> {
         let flags = u16::from_be_bytes(entry.get(FIXED - 2..FIXED)?.try_into().ok()?);
         let mut name = if flags & EXTENDED == 0 { FIXED } else { FIXED + 2 };
         if version == 4 {
-            // The number of bytes that the name before does not share, seven bits in each.
+            // The number of bytes that this name does not share with the one before, seven bits in each byte.
             name += entry.get(name..)?.iter().position(|byte| byte & 0x80 == 0)? + 1;
         }
         let end = name + entry.get(name..)?.iter().position(|byte| *byte == 0)?;
@@ -117,7 +118,7 @@ fn starts(bytes: &[u8]) -> Option<Vec<usize>> {
     Some(starts)
 }
 
-/// Returns the trees that git need not write again.
+/// Returns the trees of the cached tree extension.
 fn trees(mut content: &[u8]) -> Option<Vec<Oid>> {
     let mut found = Vec::new();
     while !content.is_empty() {
@@ -135,7 +136,7 @@ fn trees(mut content: &[u8]) -> Option<Vec<Oid>> {
     Some(found)
 }
 
-/// Returns the files of conflicts that are resolved.
+/// Returns the files of resolved conflicts.
 fn resolved(mut content: &[u8]) -> Option<Vec<Oid>> {
     let mut found = Vec::new();
     while !content.is_empty() {

@@ -1,7 +1,7 @@
-//! The tags and stashes that a worker made: kept in the repository under names of its task, and there again in its next run.
+//! Tags and stashes of a worker: kept in the repository under names of its task, and restored in its next run.
 //!
-//! Git keeps both for all worktrees at once. A worker's stand in its private part, so it can neither take nor move those of
-//! others, and they come home as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
+//! Git keeps both for all worktrees at once. A worker's tags and stashes stand in its private part, so it can neither take nor move
+//! other workers'. After the run they are published as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
 //!
 //! Only the log of `refs/stash` names the older stashes, so each of them gets a reference, or `git gc` would remove
 //! it. Branches outside of `task/` stay refused: commits on one would be lost without a report.
@@ -54,7 +54,7 @@ impl Private<'_> {
         self.dir().join("logs/refs/stash")
     }
 
-    /// Puts the kept references of the task where a worker's git looks for them.
+    /// Writes the kept references of the task to the place where a worker's git finds them.
     pub(crate) fn provide_kept(&self, source: &Source) -> Result<(), WorktreeError> {
         let failed = |path: PathBuf| move |source| WorktreeError::Private { path, source };
         for (name, tag) in under(source, &tags_of(self.id))? {
@@ -67,7 +67,7 @@ impl Private<'_> {
             .into_iter()
             .filter_map(|(name, stash)| Some((name.parse().ok()?, stash)))
             .collect();
-        // The newest has the lowest number, and stands last in a log.
+        // The newest stash has the lowest number, and stands last in a log.
         stashes.sort_by(|a, b| b.cmp(a));
         let Some((_, newest)) = stashes.last() else { return Ok(()) };
         let mut log = Vec::new();
@@ -85,7 +85,7 @@ impl Private<'_> {
         fs::write(self.stash(), format!("{newest}\n")).map_err(failed(self.stash()))
     }
 
-    /// Keeps what the worker has made, and forgets what it has removed.
+    /// Keeps the tags and stashes that the worker has made, and forgets the removed ones.
     pub(crate) fn keep(&self, source: &Source, objects: &mut Objects<'_>) -> Result<(), WorktreeError> {
         let mut tags = BTreeMap::new();
         let more = collect(&self.own_tags(), &tags_of(self.id), DEPTH, &mut tags);
@@ -105,7 +105,7 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Returns the stashes, the newest first. All but that are in the log alone.
+    /// Returns the stashes, newest first. All except the newest are only in the log.
     fn stashes(&self) -> Vec<Oid> {
         let Some(newest) = links::read(&self.stash()).and_then(|text| Oid::from_str(&text).ok()) else {
             return Vec::new();
@@ -121,7 +121,7 @@ impl Private<'_> {
     }
 }
 
-/// Finds the tags in a directory, and returns how many are left out.
+/// Finds the tags in a directory, and returns the number of tags beyond the limit.
 fn collect(dir: &Path, prefix: &str, depth: usize, tags: &mut BTreeMap<String, Oid>) -> usize {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let mut more = 0;
@@ -142,7 +142,7 @@ fn collect(dir: &Path, prefix: &str, depth: usize, tags: &mut BTreeMap<String, O
     more
 }
 
-/// Returns the references whose names begin so, by the rest of their names.
+/// Returns the references with a prefix, by the rest of their names.
 fn under(source: &Source, prefix: &str) -> Result<BTreeMap<String, Oid>, WorktreeError> {
     let failed = |error| WorktreeError::Publish { path: source.common.clone(), source: error };
     let mut found = BTreeMap::new();
@@ -157,7 +157,7 @@ fn under(source: &Source, prefix: &str) -> Result<BTreeMap<String, Oid>, Worktre
     Ok(found)
 }
 
-/// Makes these the only references that are kept of a task.
+/// Makes these references the only kept ones of a task.
 fn keep_only(source: &Source, id: &Name, kept: &BTreeMap<String, Oid>) -> Result<(), WorktreeError> {
     let git = source.git();
     let failed = |error| WorktreeError::Publish { path: source.common.clone(), source: error };

@@ -1,7 +1,7 @@
 //! Objects of Git LFS that a run made: taken over beside the objects of git.
 //!
-//! git-lfs keeps them in `.git/lfs/objects`, by the SHA-256 of their content. A run has an empty store of its own, and finds the
-//! repository's by the place of the objects that its own borrow from.
+//! git-lfs keeps them in `.git/lfs/objects`, named by the SHA-256 of their content. A run has an empty store of its
+//! own. It finds the repository's store beside the object directory that its own objects borrow from.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +16,7 @@ use super::WorktreeError;
 use super::private::{Private, STORE};
 
 impl Private<'_> {
-    /// Takes over each object whose content has the digest that its name says. All else is left behind.
+    /// Takes over each object whose content has the digest in its name. All other files are left behind.
     pub(super) fn keep_large(&self) -> Result<(), WorktreeError> {
         let own = self.dir().join(STORE).join("objects");
         let shared = self.links.common.join(STORE).join("objects");
@@ -56,13 +56,14 @@ fn stored(objects: &Path) -> Vec<PathBuf> {
     first.into_iter().flat_map(within).flat_map(within).collect()
 }
 
-/// Returns the directory of an object, if this is the name of one.
+/// Returns the directory of an object; none if the name is not an object's.
 fn place_of(name: &str) -> Option<PathBuf> {
     let is_digest = name.len() == 64 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     is_digest.then(|| Path::new(&name[..2]).join(&name[2..4]))
 }
 
-/// Compares the content of a file with its name. A file with a second name could still be changed by it.
+/// Compares the content of a file with its name. A file with a second hard link is refused, because it could still be
+/// changed through that.
 fn is_whole(path: &Path, name: &str) -> std::io::Result<bool> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let Ok(mut file) = fs::OpenOptions::new().read(true).custom_flags(flags).open(path) else {

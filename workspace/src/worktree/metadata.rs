@@ -1,7 +1,9 @@
-//! The metadata of a worktree (`HEAD`, index, logs, states of a rebase): a copy for the run, which becomes the repository's when the run has ended.
+//! The metadata of a worktree (`HEAD`, index, logs, states of a rebase). A run works on a copy, which becomes the
+//! repository's when the run has ended.
 //!
-//! Git reads `.git/worktrees/<id>` of every worktree when it fetches, packs or checks a repository, and stops where that names an object that is
-//! not there. The objects of a run are private until its end, so all that names them is private as well.
+//! Git reads `.git/worktrees/<id>` of every worktree when it fetches, packs or checks a repository, and fails at the
+//! name of a missing object. The objects of a run are private until its end, so all files that name them are private as
+//! well.
 //!
 //! See decision 0027.
 
@@ -25,7 +27,7 @@ use crate::open;
 
 /// Directory of the repositories of submodules. They are not copied.
 const MODULES: &str = "modules";
-/// Files closed to the worker. The repository's own replace those of the run.
+/// Files closed to the worker. After the run the repository's own versions are put back.
 const FIXED: [&str; 2] = [SETTINGS, "locked"];
 /// File of the settings of one worktree.
 const SETTINGS: &str = "config.worktree";
@@ -46,7 +48,7 @@ impl Private<'_> {
         self.dir().join("worktree.given")
     }
 
-    /// Returns the place of the repository's own metadata after it was replaced, where that takes two steps.
+    /// Returns the place of the repository's own metadata after it was replaced, if the replacement took two steps.
     fn replaced(&self) -> PathBuf {
         self.dir().join("worktree.replaced")
     }
@@ -57,19 +59,19 @@ impl Private<'_> {
         let failed = |source| WorktreeError::Private { path: own.clone(), source };
         copy(&self.links.metadata, &own, DEPTH).map_err(failed)?;
         if self.has_modules() {
-            // In its place the view shows the repository's own directory.
+            // The view shows the repository's own directory in its place.
             fs::create_dir(own.join(MODULES)).map_err(failed)?;
         }
         let inode = inode(&own).unwrap_or_default();
         fs::write(self.copied(), format!("{inode} {}\n", digest(&own).map_err(failed)?)).map_err(failed)
     }
 
-    /// Tells whether submodules of the worktree have repositories. A run gets no copy of them.
+    /// Returns true if submodules of the worktree have repositories. A run gets no copy of them.
     pub(crate) fn has_modules(&self) -> bool {
         self.links.metadata.join(MODULES).symlink_metadata().is_ok_and(|found| found.is_dir())
     }
 
-    /// Returns the metadata that the worker wrote: its copy, or the repository's own where it saw the host's files.
+    /// Returns the metadata that the worker wrote: its copy, or the repository's own if the worker had no view.
     pub(crate) fn written_metadata(&self) -> Links {
         let metadata = if self.is_copy_written() { self.metadata() } else { self.links.metadata.clone() };
         Links { tree: self.links.tree.clone(), metadata, common: self.links.common.clone() }
@@ -78,21 +80,21 @@ impl Private<'_> {
     fn is_copy_written(&self) -> bool {
         let Some(record) = links::read(&self.copied()) else { return false };
         let Some((given, content)) = record.split_once(' ') else { return false };
-        // The copy is in its place already: an earlier try was interrupted behind that step.
+        // The copy is in its place already: an earlier try was interrupted after that step.
         let is_taken = inode(&self.links.metadata).is_some_and(|found| found.to_string() == given);
         let own = self.metadata();
         !is_taken && own.is_dir() && !digest(&own).is_ok_and(|now| now.to_string() == content)
     }
 
-    /// Removes what git would wait for, or write through, from the copy.
+    /// Removes entries from the copy that git would wait for, or write through.
     pub(crate) fn disarm_metadata(&self) -> Result<(), WorktreeError> {
         open_all(&self.metadata(), DEPTH);
         irregular::remove_planted(&self.metadata())
             .map_err(|(path, source)| WorktreeError::Private { path, source })
     }
 
-    /// Puts the metadata that the worker wrote into the repository, without what names objects that are not there. Returns what it removed.
-    /// The objects of the run and its branch are in the repository before.
+    /// Puts the metadata that the worker wrote into the repository, without the files that name missing objects.
+    /// Returns the removed files. The objects of the run and its branch are in the repository by then.
     pub(crate) fn take_metadata(
         &self,
         source: &Source,
@@ -108,7 +110,7 @@ impl Private<'_> {
         if written.metadata != self.links.metadata {
             self.exchange(&written.metadata)?;
         }
-        // By the names that they have now.
+        // The files have other paths since the exchange.
         let named = |path: PathBuf| match path.strip_prefix(&written.metadata) {
             Ok(inside) => self.links.metadata.join(inside),
             Err(_) => path,
@@ -116,17 +118,17 @@ impl Private<'_> {
         Ok(gone.into_iter().map(named).collect())
     }
 
-    /// Makes the copy fit for the repository: its ties and settings are the repository's.
+    /// Makes the copy fit for the repository, with the repository's ties and settings.
     fn finish_copy(&self, copy: &Links, gone: &mut Vec<PathBuf>) -> Result<(), WorktreeError> {
         let failed = |source| WorktreeError::Private { path: copy.metadata.clone(), source };
         let linked = |source| WorktreeError::Link { path: copy.tree.clone(), source };
         self.clear_names().map_err(failed)?;
-        // Where the repository has its own, this is the empty directory in its place.
+        // If the repository has repositories of submodules, this is the empty directory in their place.
         if fs::remove_dir(copy.metadata.join(MODULES)).is_err() {
             gone.extend(aside::put(&copy.metadata, c"modules")?);
         }
         copy.write_ties(&self.branch).map_err(linked)?;
-        // Where neither is there, the owner of the repository has removed the worktree during the run.
+        // If neither exists, the owner of the repository has removed the worktree during the run.
         let given = [self.links.metadata.clone(), self.replaced()].into_iter().find(|path| path.is_dir());
         let Some(given) = given else {
             return FIXED.iter().try_for_each(|name| {
@@ -147,7 +149,7 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Removes locks of a git that was killed, and directories with the name of a file that is written, from the copy.
+    /// Removes from the copy the locks of a killed git, and directories in place of the files that are written next.
     fn clear_names(&self) -> std::io::Result<()> {
         for entry in fs::read_dir(self.metadata())? {
             let entry = entry?;
@@ -166,13 +168,13 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Puts the copy into the place of the repository's own metadata, in one step where the file system has that.
+    /// Puts the copy in place of the repository's own metadata, in one step if the file system supports that.
     fn exchange(&self, copy: &Path) -> Result<(), WorktreeError> {
         let place = &self.links.metadata;
         let failed = |source| WorktreeError::Private { path: place.clone(), source };
         match renameat_with(CWD, copy, CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(()),
-            // NFS has no exchange; a missing place is left by an interrupted try of these two steps.
+            // NFS has no exchange. A missing place is left by an interrupted try of these two steps.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOENT) => {
                 if place.symlink_metadata().is_ok() {
                     fs::rename(place, self.replaced()).map_err(failed)?;
@@ -184,8 +186,8 @@ impl Private<'_> {
     }
 }
 
-/// Removes what names objects that are not there or not whole: `git gc` and `git fetch` of the repository stop at them. Without the objects of a run, all
-/// in the repository are taken to be whole. Returns what it removed.
+/// Removes files that name missing or incomplete objects, because `git gc` and `git fetch` of the repository would fail
+/// at them. Without `objects`, all objects in the repository count as complete. Returns the removed files.
 pub(super) fn forget_missing(
     source: &Source,
     links: &Links,
@@ -247,7 +249,7 @@ pub(super) fn forget_missing(
     Ok(gone)
 }
 
-/// Copies the files of a directory with their times: git compares the time of the index with those of files.
+/// Copies the files of a directory with their times, because git compares the time of the index with the times of files.
 fn copy(from: &Path, to: &Path, depth: usize) -> std::io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
@@ -265,7 +267,7 @@ fn copy(from: &Path, to: &Path, depth: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Tells whether an entry holds the repositories of submodules, set aside or not.
+/// Returns true if an entry holds the repositories of submodules, set aside or not.
 fn is_modules(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
     name == MODULES || name.starts_with("modules.")
@@ -299,7 +301,7 @@ fn list(top: &Path, dir: &Path, text: &mut String) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the regular files of a directory, and so many levels beneath.
+/// Returns the regular files of a directory, down to `depth` levels beneath it.
 fn files_in(dir: &Path, depth: usize) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut next = vec![(dir.to_owned(), depth)];
@@ -316,7 +318,7 @@ fn files_in(dir: &Path, depth: usize) -> Vec<PathBuf> {
     files
 }
 
-/// Opens the directories that the worker closed: nothing in them is passed over.
+/// Opens the directories that the worker closed, so that nothing in them is skipped.
 fn open_all(dir: &Path, depth: usize) {
     let Ok(opened) = open::directory(dir) else { return };
     drop(aside::unlock(&opened.fd, Mode::RWXU));

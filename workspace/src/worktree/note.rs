@@ -10,8 +10,8 @@ use super::WorktreeError;
 use crate::lock;
 use crate::name::Name;
 
-/// A file beside the worktree, out of the worker's reach: locked while the worktree is made or removed, and holding a word
-/// as long as what is there is incomplete and nobody's work.
+/// A file beside the worktree, out of the worker's reach. It is locked while the worktree is made or removed, and it is not empty as
+/// long as the worktree is incomplete and holds no work.
 pub(crate) struct Note {
     file: File,
     path: PathBuf,
@@ -27,7 +27,7 @@ impl Note {
         Ok(Self { file, path, incomplete })
     }
 
-    /// Records, durably, that the place holds no work until the note is gone.
+    /// Records, durably, that the place holds no work until the note is removed.
     pub(crate) fn mark_incomplete(&mut self) -> Result<(), WorktreeError> {
         self.file
             .write_all(b"incomplete\n")
@@ -35,7 +35,7 @@ impl Note {
             .map_err(|source| WorktreeError::Note { path: self.path.clone(), source })
     }
 
-    /// Removes the note while it is locked: all is done.
+    /// Removes the note while it is locked, because the worktree is complete or gone.
     pub(crate) fn discard(self) -> Result<(), WorktreeError> {
         fs::remove_file(&self.path).map_err(|source| WorktreeError::Note { path: self.path, source })
     }

@@ -1,7 +1,8 @@
 //! Objects that a run made, examined one by one before they reach the repository.
 //!
-//! git of the repository stops at a broken object, whether a reference names it or not: `gc` and `repack` at a tree that has a file in the place of a
-//! directory, `fsck` at a commit without an author. The name of an object is the digest of its content, and says nothing about that.
+//! Git fails at a broken object in the repository, whether a reference names it or not: `gc` and `repack` at a tree
+//! that has a file in place of a directory, `fsck` at a commit without an author. The name of an object is the digest
+//! of its content, and does not exclude this.
 //!
 //! See decision 0269.
 
@@ -17,9 +18,9 @@ use crate::git::Source;
 const UNREADABLE: &str = "cannot be read";
 /// Reason of an object that is not there.
 const MISSING: &str = "is missing";
-/// Reason of an object without the form of its kind.
+/// Reason of an object that is malformed for its kind.
 const MALFORMED: &str = "has not the form that git gives to such an object";
-/// Reason of an object with a tree in the place of a file, or the like.
+/// Reason of an object that names an object of another kind, such as a tree in place of a file.
 const MISNAMED: &str = "names an object of another kind";
 /// Reason of a tree that leads out of a working tree.
 const HOSTILE: &str = "has an entry that git refuses to check out";
@@ -34,14 +35,14 @@ pub(crate) struct Fault {
     pub(crate) why: &'static str,
 }
 
-/// The objects of a run, of which all but the broken ones are in the repository.
+/// The objects of a run. All except the broken ones are in the repository.
 pub(crate) struct Objects<'a> {
     own: Odb<'static>,
     shared: Odb<'a>,
     names: HashSet<Oid>,
     broken: HashMap<Oid, &'static str>,
     kinds: HashMap<Oid, Option<ObjectType>>,
-    /// The faults of the objects that were looked through; none of a whole one.
+    /// Faults of the examined objects; none for a complete one.
     looked: HashMap<Oid, Option<Fault>>,
 }
 
@@ -81,10 +82,11 @@ impl<'a> Objects<'a> {
         Ok(all)
     }
 
-    /// Returns the reason why an object and all that it names are not whole in the repository; none where they are. Objects that the repository had
-    /// before are taken to be whole.
+    /// Returns the reason why an object, or an object that it names, is not complete in the repository; none if all
+    /// are. Objects that the repository had before count as complete.
     pub(crate) fn fault(&mut self, tip: Oid) -> Option<Fault> {
-        // The way from the tip to the object that is looked at, each with the names that are left.
+        // Path from the tip to the present object, each object with the names that are left to follow. A recursion
+        // would overflow the stack on a long history.
         let mut way = vec![(tip, vec![tip])];
         while let Some((at, left)) = way.last_mut() {
             let Some(next) = left.pop() else {
@@ -110,7 +112,7 @@ impl<'a> Objects<'a> {
                 }
             };
             if let Some(fault) = found {
-                // Each object on the way names the next.
+                // Each object on the path names the next, so all of them have the fault.
                 self.looked.extend(way.into_iter().map(|(id, _)| (id, Some(fault))));
                 return Some(fault);
             }
@@ -127,7 +129,7 @@ impl<'a> Objects<'a> {
         Ok(parts.into_iter().map(|part| part.id).collect())
     }
 
-    /// Refuses an object that git stops at, wherever it finds it.
+    /// Refuses an object at which git fails.
     fn examine(&mut self, id: Oid) -> Result<(), &'static str> {
         let parts = {
             let object = self.own.read(id).map_err(|_| UNREADABLE)?;
@@ -151,7 +153,7 @@ struct Part {
     kind: ObjectType,
 }
 
-/// Returns the names in an object, or the reason why it is none. A submodule's commit is in another repository.
+/// Returns the names in an object, or its defect. The commit of a submodule is in another repository, and left out.
 fn parts(kind: ObjectType, data: &[u8]) -> Result<Vec<Part>, &'static str> {
     match kind {
         ObjectType::Commit => of_commit(data).ok_or(MALFORMED),
@@ -202,7 +204,7 @@ fn of_tree(mut data: &[u8]) -> Result<Vec<Part>, &'static str> {
             0o100_000 | 0o120_000 => Some(ObjectType::Blob),
             _ => None,
         };
-        // Two programs would see different files behind a name that comes twice.
+        // Two programs would see different files behind a name that appears twice.
         let mut sorted = name.to_vec();
         sorted.extend((kind == Some(ObjectType::Tree)).then_some(b'/'));
         if !names.insert(name) || before.is_some_and(|before| before >= sorted) {

@@ -1,8 +1,9 @@
-//! What a worktree has of its own in the repository's `.git`, and how a worker sees that in the place of what all share.
+//! The private part of a worktree in the repository's `.git`, and the view of `.git` that a worker gets.
 //!
-//! A worker sees a `.git` that is put together for it: settings, hooks and the objects so far to be read; to be written an
-//! object store of its own, which borrows from the shared one, its own branch, its tags and stashes, a copy of the worktree's metadata, and a copy of
-//! the packed references, because git locks those at each commit. What it writes there reaches the repository by [`Private::publish`](super::publish) alone.
+//! A worker sees a `.git` that is put together for it. It reads the settings, the hooks and the existing objects. It writes to an
+//! object store of its own, which borrows from the shared one, to its own branch, to its tags and stashes, to a copy of the worktree's
+//! metadata, and to a copy of the packed references, because git locks those at each commit. Its writes reach the repository only by
+//! [`Private::publish`](super::publish).
 //!
 //! See decision 0027.
 
@@ -22,7 +23,7 @@ use crate::tree::remove_tree;
 pub(super) const STORE: &str = "lfs";
 /// The directory in `.git` that holds the private parts of all worktrees. Git knows no such name.
 const HOME: &str = "supervisor";
-/// What of a `.git` a worker reads as it is, where it is there: settings, hooks, and what they name.
+/// Entries of a `.git` that a worker reads unchanged, if they exist: settings, hooks, and the files that those name.
 const SHOWN: [&str; 8] =
     ["HEAD", "config", "config.worktree", "description", "hooks", "info", "modules", "shallow"];
 
@@ -47,12 +48,12 @@ impl Private<'_> {
         self.home().join(self.id.as_str())
     }
 
-    /// Returns where the worker's new objects are.
+    /// Returns the directory of the worker's new objects.
     pub(crate) fn objects(&self) -> PathBuf {
         self.dir().join("objects")
     }
 
-    /// Returns where the branches `task/…` are that the worker writes.
+    /// Returns the directory of the branches `task/…` that the worker writes.
     pub(crate) fn heads(&self) -> PathBuf {
         self.dir().join("refs/heads").join(PREFIX)
     }
@@ -62,8 +63,8 @@ impl Private<'_> {
         self.dir().join("packed/packed-refs")
     }
 
-    /// Returns the commit that the branch pointed at when the private part was made; none where there is no whole one. No
-    /// worker sees this file.
+    /// Returns the commit of the branch at the time when the private part was made; none if there is no complete
+    /// private part. No worker sees this file.
     pub(crate) fn given(&self) -> Option<Oid> {
         Oid::from_str(&links::read(&self.dir().join("given"))?).ok()
     }
@@ -84,7 +85,8 @@ impl Private<'_> {
                 fs::create_dir_all(dir.join(STORE).join("objects"))?;
                 fs::create_dir_all(self.links.common.join(STORE))?;
             }
-            // Absolute: git-lfs looks for its objects beside, and not from the `objects` of the `.git` that the worker sees.
+            // Absolute, because git-lfs looks for the shared objects beside this path, and not beside the `objects` of
+            // the `.git` that the worker sees.
             let shared = self.home().join("shared");
             fs::write(dir.join("objects/info/alternates"), format!("{}\n", shared.display()))?;
             fs::write(self.heads().join(self.id.as_str()), format!("{tip}\n"))?;
@@ -101,11 +103,12 @@ impl Private<'_> {
         let packed = source.packed_references()?;
         fs::write(self.packed(), &packed).map_err(failed)?;
         self.provide_kept(source)?;
+        // Written last, because this file marks the private part as complete.
         fs::write(dir.join("given"), format!("{tip}\n")).map_err(failed)
     }
 
-    /// Gives a new worktree the settings that the main one has alone, as `git worktree add` does. What they say about the files of
-    /// the main one is left out: the worktree has all files.
+    /// Gives a new worktree the settings of the main worktree alone, as `git worktree add` does. Settings about the
+    /// files of the main worktree are left out, because the new one has all files.
     fn take_settings(&self, source: &Source, settings: &Path) {
         let is_used = source.git().config().and_then(|all| all.get_bool("extensions.worktreeConfig"));
         let text = links::read_whole(&self.links.common.join("config.worktree")).unwrap_or_default();
@@ -124,17 +127,17 @@ impl Private<'_> {
             }
             Ok(())
         };
-        // What cannot be read whole is not taken over in parts.
+        // Settings that cannot be read as a whole are not taken over in parts.
         if taken().is_err() {
             drop(fs::write(settings, ""));
         }
     }
 
-    /// Removes the private part. What the worker wrote in it is taken over before.
+    /// Removes the private part. The worker's writes in it have been taken over before.
     pub(crate) fn discard(&self) -> Result<(), WorktreeError> {
         let home = self.home();
         fs::create_dir_all(&home).map_err(|source| WorktreeError::Private { path: home.clone(), source })?;
-        // First the file without which the rest is no whole one.
+        // The mark of completeness goes first, so that a crash leaves no half private part that looks complete.
         match fs::remove_file(self.dir().join("given")) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(WorktreeError::Private { path: self.dir(), source });
@@ -144,13 +147,13 @@ impl Private<'_> {
         remove_tree(&home, self.id).map(drop).map_err(WorktreeError::Clear)
     }
 
-    /// Returns what the settings of this worktree alone were when the private part was made.
+    /// Returns the settings of this worktree alone, as they were when the private part was made.
     pub(crate) fn settings(&self) -> Option<Vec<u8>> {
         self.given()?;
         links::read_bytes(&self.dir().join("config.worktree"))
     }
 
-    /// Returns what a worker gets: the steps of its view, and what it is granted without one.
+    /// Returns the access of a worker: the steps of its view, and the paths that it is granted without a view.
     pub(crate) fn grants(&self, source: &Source) -> Grants {
         let common = &self.links.common;
         let dir = self.dir();
@@ -178,7 +181,7 @@ impl Private<'_> {
             lend(common.join("logs"), dir.join("logs")),
             show(common.join("logs/refs/heads"), dir.join("logs/refs/heads")),
             lend(common.join(&logs), dir.join(&logs)),
-            // A link, so that git makes the lock beside the file that it leads to.
+            // A link, because git makes the lock beside the file that the link leads to.
             lend(common.join(HOME).join("packed"), dir.join("packed")),
             Shown::Link {
                 at: common.join("packed-refs"),
@@ -198,7 +201,7 @@ impl Private<'_> {
         }
         let named = source.named_files();
         shown.extend(named.iter().cloned().map(itself));
-        // What ties the worktree to the repository, and names programs that git starts.
+        // Files that tie the worktree to the repository, or name programs that git starts.
         for name in ["commondir", "gitdir", "config.worktree"] {
             shown.push(itself(self.links.metadata.join(name)));
         }
@@ -207,7 +210,7 @@ impl Private<'_> {
     }
 }
 
-/// Tells if a repository keeps objects of Git LFS, or will.
+/// Returns true if a repository keeps objects of Git LFS, or is set up for them.
 fn has_store(source: &Source) -> bool {
     source.common.join(STORE).is_dir()
         || source.git().config().is_ok_and(|all| all.get_entry("filter.lfs.clean").is_ok())

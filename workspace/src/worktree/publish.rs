@@ -16,18 +16,18 @@ use crate::irregular;
 use crate::links;
 use crate::name::Name;
 
-/// Where commits are kept that could not become the branch's, because somebody else had moved it.
+/// References that hold commits for a branch that another process had moved.
 const KEPT: &str = "refs/supervisor";
 
 impl Private<'_> {
-    /// Takes over what is there, and removes the private part. Does nothing where there is none; one that was interrupted is
-    /// done again.
+    /// Takes over the worker's objects and references, and removes the private part. Does nothing if there is none. An interrupted
+    /// call is repeated by the next.
     ///
     /// Returns the files of the worktree's metadata that were removed, because they name objects that are not there.
     pub(crate) fn publish(&self, source: &Source) -> Result<Vec<PathBuf>, WorktreeError> {
         let Some(given) = self.given() else { return Ok(Vec::new()) };
         let (taken, gone) = source.shared(|| self.take_over(source, given))?;
-        // What of the rest cannot be taken over now cannot be later either: the next run begins from what is in the repository.
+        // The objects that cannot be taken over now will not be whole later either: the next run begins from the repository.
         self.discard()?;
         taken.map(|()| gone)
     }
@@ -118,7 +118,8 @@ impl Private<'_> {
             .and_then(|(tip, _)| Oid::from_str(tip).ok())
     }
 
-    /// A worker may have gone on on another branch `task/…`, which nobody else sees. Its commits stay the worktree's.
+    /// Detaches a HEAD that the worker left on another branch `task/…`, which only the worker sees. The commits stay reachable from
+    /// the worktree's HEAD.
     fn detach_from_foreign_branch(&self, source: &Source) -> Result<(), WorktreeError> {
         let written = self.written_metadata();
         let Some(head) = links::read(&written.metadata.join("HEAD")) else { return Ok(()) };
@@ -154,7 +155,8 @@ impl Private<'_> {
         source.git().find_commit(tip).map(drop).map_err(|_| refused(tip, "is not a commit"))
     }
 
-    /// Moves the branch, unless somebody else moved it meanwhile and the worker's commits do not stand on that.
+    /// Moves the branch. If another process moved it meanwhile, and the worker's commits do not descend from its new commit, the
+    /// commits are kept beside the branch.
     fn move_branch(&self, source: &Source, given: Oid, tip: Oid) -> Result<(), WorktreeError> {
         let git = source.git();
         let failed = |source| WorktreeError::Publish { path: self.links.common.clone(), source };

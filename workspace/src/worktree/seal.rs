@@ -15,16 +15,16 @@ use crate::irregular;
 use crate::links::Links;
 use crate::open::{self, OpenError};
 
-/// How many are named of what was set aside.
+/// Limit on the listed paths that were set aside.
 const NAMED: usize = 50;
 
-/// What was done at the end of a run.
+/// Result of sealing a worktree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
     /// Repositories in the worktree that were renamed, because git would run what their settings name; an index and a log of
     /// HEAD that were removed, because they cannot be read or name objects that are not there.
     pub set_aside: Vec<PathBuf>,
-    /// How many more there are than are named.
+    /// Number of further paths that were set aside.
     #[serde(default)]
     pub more: usize,
     /// Commit of the branch as the run left it, in hex; none if the worktree was sealed before.
@@ -36,12 +36,12 @@ impl Worktree {
     /// Takes over what a run committed, and makes the worktree safe to look at.
     ///
     /// Only after the run's end, for the holder of the worktree's lease. First the worktree loses its `.git`, by which git finds
-    /// everything else. It gets that back when nothing is left that git follows and the worker wrote: the files that tie the
-    /// worktree to the repository say again what they should, and every repository inside is renamed, because git would run
-    /// what its settings name. One that was interrupted is done again by the next, or by the next preparation.
+    /// everything else. It gets `.git` back when git follows nothing any more that the worker wrote: the files that tie the
+    /// worktree to the repository are written anew, and every repository inside is renamed, because git would run the programs that
+    /// its settings name. An interrupted call is repeated by the next call, or by the next preparation.
     ///
     /// # Errors
-    /// [`WorktreeError::Withheld`] where that cannot be done: the worktree has no `.git` until somebody has looked.
+    /// [`WorktreeError::Withheld`] if a step fails: the worktree has no `.git` until a person has looked.
     pub fn seal(&self) -> Result<Sealed, WorktreeError> {
         let source = Source::open(&self.repository)?;
         let links = self.links(&source, &self.directory());

@@ -15,11 +15,8 @@ pub(super) enum Rank {
     Task,
     /// The latest words of people and other workers, and the end of the last attempt.
     Latest,
-    /// The results of the parents.
     Parents,
-    /// The attached files.
     Files,
-    /// Earlier comments.
     Comments,
     /// The attempts before the last.
     Attempts,

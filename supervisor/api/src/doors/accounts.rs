@@ -14,7 +14,7 @@ pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(super) type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 
-/// Formats a run, or a member of a tenant, whose requests are counted under a number that no run has.
+/// Names a run for a message. The members of tenants are counted under negative numbers, which no run has: `-1 - uid`.
 pub(super) fn shown((_, run): RunKey) -> String {
     if run.0 < 0 { format!("uid {}", -1 - run.0) } else { format!("run {run}") }
 }
@@ -59,6 +59,7 @@ impl Accounts {
         }
     }
 
+    /// Counts a request of a run and its tenant, unless one of them has reached a limit.
     pub(super) fn enter(&mut self, whose: &Whose, api: &ApiConfig, now: Instant) -> Result<(), Bound> {
         let rate = api.requests_per_second_per_run;
         let run = self.runs.entry(whose.run).or_insert_with(|| Account::new(rate, now));
@@ -76,6 +77,7 @@ impl Accounts {
             run.rests_until = Some(now + REST);
             return Err(Bound::rate(whose.tenant(), rate, "requests_per_second_per_tenant"));
         }
+        // Both counters rise only here, where no limit can refuse the request any more.
         run.requests += 1;
         tenant.requests += 1;
         Ok(())

@@ -19,6 +19,7 @@ pub(super) enum State {
     Busy,
 }
 
+/// Open and closing connections of a listener.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pub(super) open: HashMap<u64, Member>,
@@ -122,6 +123,7 @@ impl Members {
     pub(super) fn join(&mut self, id: u64, group: Group, most: usize) -> Result<(), Bound> {
         let Some(member) = self.open.get(&id) else { return Ok(()) };
         let (former, state) = (member.group, member.state);
+        // A worker with a uid of its own stays in the group of that uid, which no other run has.
         if former == group || matches!(former, Group::User(_)) {
             return Ok(());
         }

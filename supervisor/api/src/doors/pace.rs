@@ -50,6 +50,8 @@ impl Pace {
 
     fn deadline(&mut self) -> Instant {
         let since = *self.since.get_or_insert_with(Instant::now);
+        // Each second's worth of transferred bytes allows one more second of waiting. A single silence never exceeds
+        // STALL.
         let allowed = STALL + Duration::from_secs(self.moved / FLOOR);
         since + allowed.saturating_sub(self.waited).min(STALL)
     }

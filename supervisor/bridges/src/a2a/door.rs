@@ -177,7 +177,7 @@ async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedA
     }
 }
 
-/// Refuses a request of a page in a browser, and a request under another name than that of this service.
+/// Refuses a request of a page in a browser, and a request under another host name than this service's.
 fn check_client<B>(config: &A2aConfig, request: &Http<B>) -> Result<(), (StatusCode, &'static str)> {
     let headers = request.headers();
     // A browser says `none` of an address that its user has typed.

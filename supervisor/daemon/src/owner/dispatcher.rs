@@ -30,6 +30,7 @@ use setup::roster::Share;
 /// Interval between measurements of a host with too little memory or too much load.
 const MEASURE: Duration = Duration::from_secs(2);
 
+/// A run from its admission to the record of its end.
 #[derive(Debug)]
 struct Slot {
     claim: Claim,

@@ -85,6 +85,7 @@ impl Left {
     }
 }
 
+/// Consequences of a stop for the workers, as the reply to its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopPlan {
     pub pid: u32,

@@ -97,9 +97,11 @@ fn one(
     blobs: &Blobs,
 ) -> Result<Published, Trouble> {
     let host = |e: &(dyn std::error::Error + 'static)| Trouble::Host(base::failure::with_causes(e));
+    // Root may read every user's files, so without a known user nothing is read.
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return Err(Trouble::File("no user is known who could read it".to_owned()));
     }
+    // The file has no name, so nothing is left of it if the daemon dies here (open(2), O_TMPFILE).
     let mut spool = tempfile::tempfile_in(blobs.private().map_err(|e| host(&e))?).map_err(|e| host(&e))?;
     let sink = spool.try_clone().map_err(|e| host(&e))?;
     let order = job::Taking { workspace: workspace.to_owned(), path: path.into(), limit: ATTACHMENT };

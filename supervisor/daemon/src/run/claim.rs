@@ -56,6 +56,7 @@ pub(super) async fn claim(
 ) -> Result<Order, Failure> {
     let config = context.service.config();
     let resolved = roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config)?;
+    // Both policies are made now, because only the transaction below tells whether the run is a check.
     let of_worker = resolved.policy_of_run(&context.host.root.secret_stores());
     let of_check = resolved.policy.clone();
     let Resolved {
@@ -91,6 +92,7 @@ pub(super) async fn claim(
         deadline_boottime: None,
         takes_messages: lane.takes_messages(),
     };
+    // Awaited before the transaction, because the search for a range of uids may block.
     let provision = Provision::of(&context.service, board).await?;
     let id = candidate.task.clone();
     let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
@@ -101,6 +103,7 @@ pub(super) async fn claim(
         .write(move |board| {
             let task = board.expect_task(&id)?;
             let limit = limits.time_limit(&task, &current);
+            // On CLOCK_BOOTTIME, which counts a suspend and ignores a set clock (clock_gettime(2)).
             let deadline = Duration::from_micros(shim::rundir::boottime_us()) + limit.limit;
             let start =
                 kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };

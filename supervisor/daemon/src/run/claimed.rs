@@ -24,7 +24,7 @@ const SHORTEST: usize = 7;
 /// Limit on the commits that are searched.
 const COMMITS: usize = 100;
 
-/// Result of the search for what a handoff names.
+/// Result of the search for the files and commits of a handoff.
 #[derive(Debug)]
 pub enum Search {
     /// All of it exists, or it cannot be searched from here.
@@ -35,7 +35,7 @@ pub enum Search {
     CutShort(String),
 }
 
-/// Searches for what a live run's handoff names, until cancelled. Blocks.
+/// Searches for the files and commits that a live run's handoff names, until cancelled. Blocks.
 pub fn search(
     root: &Root,
     board: &BoardName,
@@ -54,6 +54,7 @@ pub fn search(
         Err(why) => return Search::CutShort(why),
     };
     let Records { spec: Some(spec), note: Some(note), .. } = records else { return Search::Founded };
+    // As root, the search needs the worker's user; without one the verdict is recorded unsearched.
     if note.identity.is_none() && nix::unistd::geteuid().is_root() {
         return Search::Founded;
     }

@@ -157,9 +157,11 @@ pub(super) async fn conclude(
             break Ending::new(EndCause::Stopped(reason));
         }
     };
+    // The command may have started and ended before its notification arrived.
     if let Ok(dir) = RunDir::open(&path) {
         tell_started(context, board, key, run, &dir).await;
     }
+    // Only the proxy knows the last refused host, and the time at which a service accepts requests again.
     let ways = (board.id(), run.id);
     let ending = with_denied_host(ending, context.host.ways.last_denied(ways));
     let cause = not_before(ending.cause, context.host.ways.opens(ways));

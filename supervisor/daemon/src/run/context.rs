@@ -41,7 +41,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Has a shim wait for the next run.
+    /// Starts a shim that waits for the next run, if none waits yet.
     pub(crate) fn refill(self: &Arc<Self>) {
         let context = Arc::clone(self);
         self.tasks.spawn_blocking(move || context.host.spares.refill());

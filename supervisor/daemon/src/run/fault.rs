@@ -34,7 +34,7 @@ impl Fault {
     pub(crate) fn of(failed: &FailedStart, needs: &Needs) -> Self {
         let is_lack = failed.errno.is_some_and(is_shortage_number);
         match failed.concern {
-            // The file system of the workspace may lack it, such as the space of a user's quota.
+            // The lack may concern the workspace alone, such as a spent quota of its user.
             Concern::Run | Concern::Moment if is_lack => Fault::lack_at(needs.place()),
             Concern::Run => Fault::Task,
             // Other processes of the owner of the workspace count for the limit too.
@@ -42,7 +42,7 @@ impl Fault {
             Concern::Lane | Concern::Policy | Concern::Root | Concern::Unknown if is_lack => Fault::Host,
             Concern::Lane => Fault::Environment(needs.program()),
             Concern::Policy | Concern::Limit => Fault::Environment(needs.policy()),
-            // A word of another release is not charged to a task.
+            // `Unknown` is a word of another release. No task is charged for it.
             Concern::Root | Concern::Unknown => Fault::Environment(Environment::Root),
             Concern::Moment => Fault::Moment,
             Concern::Host => Fault::Host,

@@ -70,7 +70,7 @@ pub fn provide(
     place(&dir, note.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
 }
 
-/// Copies under another name first, so that a worker never sees a partial file.
+/// Copies a file under another name and renames it, so that a worker never sees a partial file.
 fn copy(mut source: File, path: &Path, identity: Option<Identity>) -> io::Result<u64> {
     let draft = path.with_file_name(format!(".new-{}", uuid::Uuid::new_v4().simple()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft)?;

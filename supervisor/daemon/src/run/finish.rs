@@ -46,6 +46,7 @@ pub(super) async fn finish(
     run: &Run,
     mut ending: Ending,
 ) {
+    // From the reply on, the owner loop counts this run, so a daemon that stops waits for the record of its end.
     if !context.reports.announce_end(key).await {
         return context.tracer.forget((board.id(), run.id));
     }
@@ -74,8 +75,8 @@ pub(super) async fn finish(
     let finished: Option<Finished> = loop {
         let (id, ending) = (run.id, ending.clone());
         let (taken, records) = (Arc::clone(&taken), Arc::clone(&records));
-        // In one transaction: a daemon that dies before it takes the artifacts again, and one that dies after it has
-        // them recorded.
+        // One transaction, so that a crash leaves no artifact without its run's end: before it, the next daemon takes
+        // the artifacts again; after it, they are recorded.
         let told = board.write(move |board| {
             board.record_messages(id, &records.news)?;
             board.end_run(id, &ending, &taken.handed)
@@ -102,6 +103,7 @@ pub(super) async fn finish(
     };
     failpoint::pass("after-finish");
     let digests = taken.digests();
+    // The guards go first, because they keep the bytes from the sweep.
     drop(taken);
     sweep_refused(context, board, key, digests);
     if let Some(finished) = &finished {

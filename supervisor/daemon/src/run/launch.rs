@@ -341,6 +341,7 @@ pub(crate) fn spawn(launch: &mut Launch) -> Result<Child, LaunchError> {
             Err(error) => tracing::warn!(%error, "spare_shim_lost"),
         }
     }
+    // The file of this very program, even if an upgrade has replaced it (proc_pid_exe(5)).
     let spawned = Command::new("/proc/self/exe")
         .arg("__shim")
         .arg(dir.path())

@@ -10,6 +10,7 @@ use shim::rundir::RunDir;
 
 use host::watch::Watched;
 
+/// Stage in the life of a run, as `status` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -38,6 +39,7 @@ impl Phase {
     }
 }
 
+/// A run in the daemon's hands, as `status` and `top` show it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LiveRun {
     pub board: BoardName,

@@ -52,7 +52,7 @@ pub(crate) struct Note {
 
 const FILE: &str = "daemon.json";
 
-/// A run of an earlier release was not told what becomes of its changes.
+/// Value for a note of an earlier release, which has no such field: the changes stay uncommitted.
 fn no_commit() -> CommitMode {
     CommitMode::No
 }

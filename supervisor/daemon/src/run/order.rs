@@ -75,8 +75,8 @@ impl Host {
         opened.map(BoardAccess::Socket).map_err(refused)
     }
 
-    /// Returns the cgroups that may belong to a run: the one of its name, and the one in its spec. The latter has
-    /// another name if the shim had waited for the run.
+    /// Returns the cgroups that may belong to a run: the cgroup named after the run, and the cgroup in its spec. The
+    /// latter has another name if the shim had waited for a run.
     pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
         let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
         let dir = RunDir::open(&self.root.run_dir(board, run));
@@ -85,7 +85,7 @@ impl Host {
     }
 }
 
-/// All that is known of a run once the board has it.
+/// Data of a claimed run, for its start.
 pub(crate) struct Order {
     pub board: kernel::BoardName,
     pub board_id: kernel::BoardId,

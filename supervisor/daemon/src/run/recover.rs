@@ -83,8 +83,8 @@ fn share(
     note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 
-/// Restores the limits of a live run. If the policy's limits cannot be enforced, returns the request to end the run, as
-/// it would be refused now; its task keeps its attempts.
+/// Restores the limits of a live run. If the policy's limits cannot be enforced, returns a request to end the run,
+/// because a new start would be refused now, too. Its task keeps its attempts.
 fn take_over(context: &Context, board: &BoardName, run: &Run) -> Option<StopRequest> {
     let cgroups = context.host.cgroups.as_ref().ok()?;
     let spec = RunDir::open(&context.host.root.run_dir(board, run.id)).ok()?.spec().ok()?;

@@ -50,6 +50,7 @@ impl<'a> Trouble<'a> {
         };
         match tokio::time::timeout(RETRY, wait_for_release(self.board, self.run, since, None)).await {
             Ok(Release::Freed(reason)) => Next::DoWithout(reason),
+            // The wait returned early. Without this pause, the retries would spin.
             Ok(Release::Look | Release::Closed) => {
                 tokio::time::sleep(RETRY).await;
                 Next::Again

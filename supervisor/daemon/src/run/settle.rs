@@ -124,6 +124,7 @@ pub(crate) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof
             traces.revoke()?;
             ended(Ending::new(EndCause::NeverStarted))
         }
+        // No process survives a reboot.
         Directory::Killed { boot_id, .. } if boot_id != known.boot_id => {
             ended(Ending::new(EndCause::LostReboot))
         }
@@ -183,9 +184,12 @@ fn without_directory(known: &mut Known, traces: &mut impl Traces) -> Result<Proo
     let is_populated = traces.is_populated(&known.groups)?;
     let was_launched = known.shim != Shim::Unseen || known.was_prepared;
     if named.is_empty() && !is_populated {
+        // Proof of the end: a shim that ended by itself saw nothing left, and an empty cgroup of a launched run has
+        // held all its processes.
         if known.shim == Shim::Finished || (was_launched && !known.groups.is_empty()) {
             return Ok(lost(EndCause::ShimKilled, None));
         }
+        // Neither this daemon nor the board knows of a shim, so none was started.
         if !was_launched {
             return Ok(ended(Ending::new(EndCause::NeverStarted)));
         }

@@ -107,6 +107,7 @@ impl Traces for OnHost {
             LockState::Held => return Ok(Directory::Held),
             LockState::Free(guard) => self.guard = Some(guard),
         }
+        // Checked first, because a later release may have other forms of the records below.
         let version = unless_short(dir.version()).map_err(|e| text(&e))?;
         if let Some(version) = version.filter(|version| !rundir::is_known(*version)) {
             return Ok(Directory::Later(version));

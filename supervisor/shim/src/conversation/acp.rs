@@ -1,8 +1,8 @@
 //! `acp`: JSON-RPC lines of the Agent Client Protocol, as `gemini --experimental-acp` and `opencode acp` speak it.
 //!
-//! `initialize`, then `session/new` or `session/load`; each message is a `session/prompt`, whose answer ends the turn. A prompt in the middle of a
-//! turn would cancel that, so a message is kept until the turn has ended, and begins the next one. What the program may do its policy says:
-//! permissions that it asks for are given, and all else is refused.
+//! `initialize`, then `session/new` or `session/load`. Each message is a `session/prompt`, whose answer ends the turn.
+//! A prompt within a turn would cancel that turn, so a message waits for its end, and begins the next turn. The policy
+//! of the run confines the program, so permissions that it asks for are given; all other requests are refused.
 
 use std::collections::VecDeque;
 
@@ -13,27 +13,27 @@ use super::{Heard, Speech};
 use crate::lenient;
 use crate::rundir::Letter;
 
-/// The request that begins or goes on in a session, after `initialize`.
+/// Number of the request that begins or continues a session, after `initialize`.
 const SESSION: u64 = 1;
 
-/// A message that is not said yet, or whose turn is on.
+/// A message that waits, or whose turn is in progress.
 #[derive(Debug)]
 struct Turn {
     number: Option<u32>,
     text: String,
 }
 
-/// The conversation so far.
+/// State of the conversation.
 #[derive(Debug)]
 pub(super) struct Acp {
-    /// The session in which it goes on.
+    /// The session of the conversation.
     resumed: Option<String>,
     cwd: String,
     session: Option<String>,
     /// Turns that wait. During a turn all messages come here, and none of them counts as input that waits for room: the bound is
     /// the number of messages that the board takes for a run (`MESSAGES` in `kernel/src/model/limits.rs`).
     waiting: VecDeque<Turn>,
-    /// The turn that is on, by the number of its request; whether its message is not confirmed yet.
+    /// The turn in progress, by the number of its request, and whether its message is not confirmed yet.
     turn: Option<(u64, Option<u32>)>,
     next: u64,
 }
@@ -57,12 +57,12 @@ struct Failure {
 }
 
 impl Acp {
-    /// A conversation in a directory.
+    /// Makes a conversation in a directory.
     pub(super) fn new(resumed: Option<String>, cwd: String) -> Self {
         Acp { resumed, cwd, session: None, waiting: VecDeque::new(), turn: None, next: SESSION + 1 }
     }
 
-    /// Says the next message, where no turn is on.
+    /// Returns the next message, if no turn is in progress.
     fn go_on(&mut self) -> Option<(Option<u32>, Vec<u8>)> {
         let session = self.session.as_ref().filter(|_| self.turn.is_none())?;
         let Turn { number, text } = self.waiting.pop_front()?;
@@ -106,7 +106,7 @@ impl Acp {
             match (failure, unconfirmed) {
                 (None, number) => heard.confirmed.extend(number),
                 (Some(_), Some(number)) => heard.refused.push(number),
-                // What began the turn, or what it met later: its answer is in the output.
+                // A failure of the turn. The output of the program has it.
                 (Some(_), None) => {}
             }
             heard.say.extend(self.go_on());
@@ -114,7 +114,7 @@ impl Acp {
     }
 }
 
-/// The answer to what the program asks.
+/// Returns the answer to a request of the program.
 fn answer(id: &Value, method: &str, params: &Value) -> Vec<u8> {
     let allows = |option: &&Value| option["kind"].as_str().is_some_and(|kind| kind.starts_with("allow"));
     let option = params["options"].as_array().and_then(|options| options.iter().find(allows));
@@ -159,7 +159,7 @@ impl Speech for Acp {
                 }
             }
             (None, Some("session/update")) => {
-                // Whatever the program does in a turn, it has taken up what began it.
+                // Any act of the program in a turn shows that it has read the message of the turn.
                 heard.confirmed.extend(self.turn.as_mut().and_then(|(_, unconfirmed)| unconfirmed.take()));
             }
             (None, _) => {}

@@ -1,8 +1,8 @@
 //! `app-server`: JSON-RPC lines of `codex app-server`.
 //!
-//! `initialize`, then `thread/start` or `thread/resume`; each message is a `turn/start` with a name of its own. A message that comes
-//! during a turn belongs to that turn. The item `userMessage` with that name confirms it; `turn/completed` ends a turn. The program
-//! ends when its input is closed. Its requests are refused: no user is there to answer.
+//! `initialize`, then `thread/start` or `thread/resume`. Each message is a `turn/start` with a name of its own. A
+//! message during a turn belongs to that turn. The item `userMessage` with that name confirms it, and `turn/completed`
+//! ends a turn. The program ends when its input is closed. Its requests are refused, because no user can answer them.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use super::{Heard, Speech};
 use crate::lenient;
 use crate::rundir::Letter;
 
-/// The request that begins or goes on in a thread, after `initialize`.
+/// Number of the request that begins or continues a thread, after `initialize`.
 const THREAD: u64 = 1;
 
-/// The conversation so far.
+/// State of the conversation.
 #[derive(Debug)]
 pub(super) struct AppServer {
-    /// The name of the prompt.
+    /// Name of the prompt.
     first: String,
-    /// The thread in which it goes on.
+    /// The thread of the conversation.
     resumed: Option<String>,
     cwd: String,
     thread: Option<String>,
     /// Messages sent before a thread exists: number, name and text; no more than the messages that the board takes for a run.
     waiting: Vec<(Option<u32>, String, String)>,
-    /// The messages that were not taken up, by their names.
+    /// Messages that are not confirmed, by their names.
     unconfirmed: BTreeMap<String, u32>,
-    /// The requests whose answers matter: the names of their messages.
+    /// Requests whose answers are awaited, each with the name of its message.
     requests: BTreeMap<u64, String>,
     next: u64,
     is_idle: bool,
@@ -54,7 +54,7 @@ struct Failure {
 }
 
 impl AppServer {
-    /// A conversation whose first message has this name, in a directory.
+    /// Makes a conversation in a directory; `first` is the name of its first message.
     pub(super) fn new(first: String, resumed: Option<String>, cwd: String) -> Self {
         AppServer {
             first,
@@ -69,7 +69,7 @@ impl AppServer {
         }
     }
 
-    /// The request that says a message; none as long as there is no thread.
+    /// Returns the request that sends a message; none as long as there is no thread.
     fn turn(&mut self, id: &str, text: &str) -> Option<Vec<u8>> {
         let thread = self.thread.as_ref()?;
         let request = self.next;
@@ -80,7 +80,7 @@ impl AppServer {
         Some(line(&json!({ "id": request, "method": "turn/start", "params": params })))
     }
 
-    /// Goes on when the program has answered the first request.
+    /// Returns the request for the thread, after the program has answered the first request.
     fn begin_thread(&self) -> Vec<u8> {
         let (method, params) = match &self.resumed {
             Some(thread) => ("thread/resume", json!({ "threadId": thread, "cwd": self.cwd })),

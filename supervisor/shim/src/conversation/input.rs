@@ -1,4 +1,4 @@
-//! The agent's standard input: what waits for room in it, and which message is how far.
+//! The agent's standard input: the bytes that wait for room in it, and the progress of each message.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -12,15 +12,15 @@ pub(super) struct Input {
     /// True once the agent has closed its end.
     is_broken: bool,
     waiting: VecDeque<u8>,
-    /// The bytes that went into the pipe.
+    /// Number of bytes that were written into the pipe.
     written: u64,
-    /// The bytes that were said: written or waiting.
+    /// Number of bytes that were queued, written or not.
     said: u64,
-    /// End of each message, counted as `said`; messages that are not in the pipe are the last.
+    /// End of each message, counted as `said`. Messages that are not in the pipe yet are the last ones.
     ends: VecDeque<(u32, u64)>,
     /// Number of these messages in the pipe.
     told: usize,
-    /// The answers to the agent that are not in the pipe whole: where each ends, counted as `said`, and its length.
+    /// Answers to the agent that are not in the pipe as a whole: the end of each, counted as `said`, and its length.
     answers: VecDeque<(u64, usize)>,
     /// The sum of those lengths.
     answering: usize,
@@ -56,7 +56,7 @@ impl Input {
         self.answering
     }
 
-    /// Adds what the agent's own words call for.
+    /// Queues an answer to the agent's own words.
     pub(super) fn answer(&mut self, number: Option<u32>, bytes: Vec<u8>) {
         if self.is_open() {
             self.answering += bytes.len();
@@ -76,7 +76,7 @@ impl Input {
         }
     }
 
-    /// Writes what there is room for. Returns the messages that are in the pipe whole now.
+    /// Writes as much as there is room for. Returns the messages that are in the pipe as a whole now.
     pub(super) fn write(&mut self) -> Vec<u32> {
         while let Some(pipe) = self.pipe.as_mut().filter(|_| !self.is_broken) {
             let (front, _) = self.waiting.as_slices();
@@ -111,12 +111,12 @@ impl Input {
         done
     }
 
-    /// The descriptor to wait for, while something waits for room in it.
+    /// Returns the descriptor to wait for, while bytes wait for room in it.
     pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.waiting.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Says nothing more.
+    /// Closes the input. Nothing more is sent.
     pub(super) fn close(&mut self) {
         self.pipe = None;
         self.drop_waiting();
@@ -128,11 +128,11 @@ impl Input {
         self.answering = 0;
     }
 
-    /// The messages in the pipe that an agent which has ended has not read whole. An input that was closed has been read, as far as
-    /// anybody can know.
+    /// Returns the messages in the pipe that an ended agent has not read as a whole. A closed input counts as read,
+    /// because its rest cannot be seen any more.
     pub(super) fn unread(&self) -> Vec<u32> {
         let Some(pipe) = &self.pipe else { return Vec::new() };
-        // The pipe keeps what nobody reads any more as long as its other end is open.
+        // The pipe keeps unread bytes as long as its other end is open.
         let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
         let read = self.written.saturating_sub(left);
         self.ends.iter().take(self.told).filter(|(_, end)| *end > read).map(|(number, _)| *number).collect()

@@ -20,17 +20,18 @@ enum Long {
 }
 
 impl Lines {
-    /// Lines of at most `most` bytes. A longer one is skipped.
+    /// Makes a splitter for lines of at most `most` bytes. Longer lines are skipped.
     pub(super) fn new(most: usize) -> Self {
         Lines { begun: Vec::new(), most, long: None, long_ones: Long::Skipped }
     }
 
-    /// Lines of JSON. The long values of a line over 1 MiB are cut, and it is skipped if it is still longer.
+    /// Makes a splitter for lines of JSON. The long values of a line over 1 MiB are cut, and the line is skipped if it
+    /// is still longer.
     pub(super) fn cut() -> Self {
         Lines { long_ones: Long::Cut, ..Lines::new(LINE_BYTES) }
     }
 
-    /// Takes the next piece, and hands over each line that it ends, without its end.
+    /// Takes the next piece, and passes each completed line to `each`, without its line end.
     pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             if self.long.is_none() && self.begun.len() + part.len() > self.most {

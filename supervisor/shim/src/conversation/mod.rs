@@ -1,11 +1,11 @@
-//! The relay: what `confine` becomes where the agent takes messages while it works. It is the agent's parent, in the sandbox and as the
-//! agent's user.
+//! The relay: `confine` becomes it if the agent takes messages while it works. The relay is the agent's parent, in the
+//! sandbox and as the agent's user.
 //!
-//! It passes the agent's output on unchanged and parses it: it sends each message in the agent's form, reports the receipt of each
-//! message to the shim, and ends the conversation when a turn has ended and no message waits. The conversation so needs no daemon. The
-//! relay ends as the agent does, with its exit code or its signal.
+//! It passes the agent's output on unchanged and parses it: it sends each message in the agent's form, reports the
+//! receipt of each message to the shim, and ends the conversation when a turn has ended and no message waits. So a
+//! conversation needs no daemon. The relay ends with the exit code or the signal of the agent.
 //!
-//! Nothing here waits for the agent alone: all pipes to it are non-blocking.
+//! The relay never waits for the agent alone: all pipes to it are non-blocking.
 //!
 //! See decision 0106.
 
@@ -38,24 +38,25 @@ use crate::signals::RelaySignals;
 
 /// Time after the end of a turn for which a message that the agent has not confirmed keeps the conversation open.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
-/// Time that a program has to end after its conversation, until it gets TERM; then it has as long until it is killed.
+/// Time that a program has to end after its conversation before it gets TERM, and again between TERM and KILL.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// Size of a read of the agent's output, and of messages.
 const READ_BYTES: usize = 16 * 1024;
 /// Limit on the output that an ended agent leaves in its pipe: the largest pipe that an ordinary user can make.
 const LAST_BYTES: usize = 1024 * 1024;
-/// While more waits for room in the agent's input, no further message is read.
+/// Limit on the bytes that wait for room in the agent's input. Beyond it, no further message is read.
 const INPUT_BYTES: usize = 1024 * 1024;
-/// While more answers to the agent wait for room in its input, its output is not read: each of its lines may call for one.
+/// Limit on the answers that wait for room in the agent's input, in bytes. Beyond it, the output is not read, because
+/// each line may require another answer.
 const ANSWER_BYTES: usize = 1024 * 1024;
-/// The longest message, as it is read.
+/// Longest message, in bytes.
 const LETTER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Protocol of a program.
 trait Speech: std::fmt::Debug {
     /// Returns the first bytes to write.
     fn begin(&mut self, prompt: &str) -> Vec<u8>;
-    /// A message in the form of the program; none where it is said later, when the program is ready.
+    /// Returns a message in the form of the program; none if it is sent later, when the program is ready.
     fn say(&mut self, letter: &Letter) -> Option<Vec<u8>>;
     /// Takes a line of the program.
     fn hear(&mut self, line: &[u8]) -> Heard;
@@ -68,9 +69,9 @@ trait Speech: std::fmt::Debug {
 /// Effects of a line of the program.
 #[derive(Debug, Default)]
 struct Heard {
-    /// The messages that it confirms.
+    /// Messages that the program confirms.
     confirmed: Vec<u32>,
-    /// The messages that it does not take.
+    /// Messages that the program refuses.
     refused: Vec<u32>,
     /// Bytes to send now; the bytes of a message carry its number.
     say: Vec<(Option<u32>, Vec<u8>)>,
@@ -100,7 +101,7 @@ pub(crate) struct Relay {
     log: File,
     speech: Box<dyn Speech>,
     signals: RelaySignals,
-    /// Since when the conversation could end.
+    /// Time since which the conversation could end.
     idle_since: Option<Instant>,
     has_failed: bool,
     leaving: Leaving,
@@ -120,7 +121,7 @@ enum Leaving {
 }
 
 impl Relay {
-    /// Starts the agent. What fails is the execution of the command.
+    /// Starts the agent. Only the execution of the command can fail.
     pub(crate) fn start(
         command: &mut Command,
         conversation: &Conversation,
@@ -162,11 +163,11 @@ impl Relay {
         })
     }
 
-    /// Sees the agent to its end, and ends in the same way.
+    /// Serves the agent until it ends, and ends in the same way.
     pub(crate) fn run(mut self) -> ExitCode {
         nix::sys::prctl::set_name(c"supervisor-talk").ok();
         let mut prompt = Vec::new();
-        // What cannot be read is missing in the prompt, which the agent reports itself.
+        // Without a readable prompt, the agent starts with less, and reports that itself.
         io::stdin().read_to_end(&mut prompt).ok();
         let first = self.speech.begin(&String::from_utf8_lossy(&prompt));
         drop(prompt);
@@ -192,15 +193,15 @@ impl Relay {
             self.tell(number, Receipt::Unread);
         }
         if matches!(self.leaving, Leaving::Terminated(_) | Leaving::Killed) && !self.has_failed {
-            // Its turn had ended; how says its output.
+            // Its turn had ended, and its output says how.
             return ExitCode::SUCCESS;
         }
         if self.has_failed && status.success() { ExitCode::FAILURE } else { end_as(status) }
     }
 
-    /// Passes on the signals that were sent to the worker, which this process is for everybody else.
+    /// Passes on the signals that were sent to the worker. For all other processes, this process is the worker.
     fn pass_signals(&self) {
-        // Not reaped yet, so the number is the agent's own.
+        // The agent is not reaped yet, so the number is still its own.
         let agent = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw);
         for signal in self.signals.take() {
             let signal = Signal::from_named_raw(signal);
@@ -210,13 +211,13 @@ impl Relay {
         }
     }
 
-    /// Returns true if the agent's output is read: an agent that sends requests and reads no answer is not. Messages that wait do
-    /// not count, because an agent may write much before it reads.
+    /// Returns true if the agent's output is read now. An agent that sends requests and reads no answers is not heard.
+    /// Waiting messages do not count, because an agent may write much before it reads.
     fn hears(&self) -> bool {
         self.input.answering() < ANSWER_BYTES
     }
 
-    /// Passes on what the agent has written, up to a number of bytes.
+    /// Passes on the agent's output, up to a number of bytes.
     fn listen(&mut self, mut most: usize) {
         let mut buffer = [0; READ_BYTES];
         while most > 0 {
@@ -263,7 +264,7 @@ impl Relay {
         }
     }
 
-    /// Takes the messages that have come.
+    /// Takes the messages that have arrived.
     fn take_letters(&mut self) {
         let mut buffer = [0; READ_BYTES];
         while self.input.waiting() < INPUT_BYTES {
@@ -291,7 +292,7 @@ impl Relay {
         }
     }
 
-    /// Writes what the agent's input has room for.
+    /// Writes as much as the agent's input has room for.
     fn write(&mut self) {
         for number in self.input.write() {
             self.tell(number, Receipt::Written);
@@ -320,7 +321,7 @@ impl Relay {
         self.leaving = match self.leaving {
             Leaving::No => Leaving::Asked(Instant::now()),
             Leaving::Asked(since) if is_due(since) => {
-                // Not reaped yet, so the number is its own.
+                // The program is not reaped yet, so the number is still its own.
                 if let Some(agent) = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw) {
                     kill_process(agent, Signal::TERM).ok();
                 }
@@ -337,7 +338,7 @@ impl Relay {
     fn tell(&mut self, number: u32, receipt: Receipt) {
         let Ok(mut line) = serde_json::to_vec(&Received { number, receipt }) else { return };
         line.push(b'\n');
-        // Shorter than PIPE_BUF, so whole. A shim that is not there has nobody to tell.
+        // Shorter than PIPE_BUF, so the write is atomic (pipe(7)). Without a shim, the receipt has no reader.
         self.receipts.write_all(&line).ok();
     }
 
@@ -358,15 +359,15 @@ impl Relay {
             .collect();
         let mut polled: Vec<PollFd<'_>> = sources.into_iter().map(read).collect();
         polled.extend(self.input.sink().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
-        // EINTR is a signal, whose handler has written to its pipe.
+        // EINTR means a signal, whose handler has written to its pipe.
         poll(&mut polled, timeout.as_ref()).ok();
     }
 }
 
-/// Ends this process as another one has ended.
+/// Ends this process with the status of another one.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
-        // The core that counts is the agent's.
+        // No core of this process: the agent's own core counts.
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0).ok();
         signal_hook::low_level::emulate_default_handler(signal).ok();
     }

@@ -1,7 +1,8 @@
 //! `stream-json`: JSON lines of Claude Code, both ways.
 //!
-//! A message is a line `user` with a UUID; with `--replay-user-messages` the program repeats it when it takes it up, in the middle of a
-//! turn or as the beginning of the next one. `result` ends a turn. Nothing more is said, and it ends, when its input is closed.
+//! A message is a line `user` with a UUID. With `--replay-user-messages` the program repeats the line when it takes the
+//! message up, within a turn or at the beginning of the next one. `result` ends a turn. The program ends when its input
+//! is closed.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,12 @@ use super::{Heard, Speech};
 use crate::lenient;
 use crate::rundir::Letter;
 
-/// The conversation so far.
+/// State of the conversation.
 #[derive(Debug)]
 pub(super) struct StreamJson {
-    /// The name of the prompt.
+    /// Name of the prompt.
     first: String,
-    /// The messages that it has not repeated, by their names.
+    /// Messages that the program has not repeated, by their names.
     unconfirmed: BTreeMap<String, u32>,
     is_idle: bool,
 }
@@ -37,7 +38,7 @@ enum Event {
 }
 
 impl StreamJson {
-    /// A conversation whose first message has this name.
+    /// Makes a conversation; `first` is the name of its first message.
     pub(super) fn new(first: String) -> Self {
         StreamJson { first, unconfirmed: BTreeMap::new(), is_idle: false }
     }

@@ -1,4 +1,4 @@
-//! Records that appear whole or not at all: written beside their place, then renamed into it.
+//! Records that appear as a whole or not at all: written under another name, then renamed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -9,8 +9,8 @@ use serde::Serialize;
 
 /// Replaces `directory/name` with `value` as JSON, readable by its owner only.
 ///
-/// A reader sees the old record or the new one. Nothing is synced: what a power loss takes is of a boot that is
-/// over, and the boot id tells.
+/// A reader sees the old record or the new one. Nothing is synced: a power loss ends the boot that the record belongs
+/// to, and the boot id shows that.
 pub fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');

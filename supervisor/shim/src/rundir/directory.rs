@@ -50,7 +50,7 @@ pub enum RunDirError {
         #[source]
         source: io::Error,
     },
-    /// The directory is a copy: what it names belongs to the run of another one.
+    /// The directory is a copy: its records belong to the run of the original.
     #[error("use the run directory {path}: it is a copy and belongs to another root")]
     Copied { path: PathBuf },
     /// The directory could not be removed.
@@ -69,7 +69,7 @@ pub enum RunDirError {
         #[source]
         source: io::Error,
     },
-    /// A record is not what this release understands.
+    /// A record is not in a form that this release understands.
     #[error("parse {path}")]
     Parse {
         path: PathBuf,
@@ -95,8 +95,9 @@ pub enum RunDirError {
     },
 }
 
-/// Identity of the file `place` on this host: a copy of the directory has another one, the same directory under a new name has the
-/// same. The number of a file is stable also where the number of a directory is not (overlayfs.rst, "Inode properties").
+/// Identity of the file `place` on this host. A copy of the directory has another identity, and the same directory
+/// under a new name has the same. Unlike the inode of a directory, the inode of a file is always stable (overlayfs.rst,
+/// "Inode properties").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct FileId {
     device: u64,
@@ -108,14 +109,14 @@ impl FileId {
         FileId { device: meta.dev(), inode: meta.ino() }
     }
 
-    /// Makes the file, which says itself which one it is.
+    /// Makes the file, with its own identity as its content.
     fn mark(path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let text = serde_json::to_vec(&FileId::of(&file.metadata()?))?;
         (&file).write_all(&text)
     }
 
-    /// Returns true if the file names another directory.
+    /// Returns true if the file names another file, so that the directory is a copy.
     fn is_copied(path: &Path) -> io::Result<bool> {
         let mut text = Vec::new();
         let meta = match fs::File::open(path) {
@@ -123,11 +124,11 @@ impl FileId {
                 file.read_to_end(&mut text)?;
                 file.metadata()?
             }
-            // A release before this one made none.
+            // An earlier release made no such file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Empty where its maker was killed in between: no shim has ever been started for it.
+        // Empty if its maker was killed in between. Then no shim was ever started for it.
         Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::of(&meta)))
     }
 }
@@ -138,14 +139,14 @@ struct Versioned {
     version: u32,
 }
 
-/// The directory of one run, which is there.
+/// The directory of one run, which exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir {
     path: PathBuf,
 }
 
 impl RunDir {
-    /// Makes the directory (0700) and its spec (0600); the directory above it has to be there.
+    /// Makes the directory (mode 0700) and its spec (mode 0600). The directory above it must exist.
     ///
     /// Fails when the directory exists: each run has its own.
     pub fn create(path: &Path, spec: &RunSpec) -> Result<Self, RunDirError> {
@@ -160,7 +161,7 @@ impl RunDir {
         Ok(directory)
     }
 
-    /// Opens the directory of a run that was made before, where it is that one and no copy of it.
+    /// Opens an existing directory of a run, and refuses a copy of one.
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
         let failed = |source| RunDirError::Open { path: path.to_owned(), source };
         if !fs::metadata(path).map_err(failed)?.is_dir() {
@@ -175,13 +176,13 @@ impl RunDir {
 
     /// Removes the directory of a run that is over.
     ///
-    /// Renames the directory first, in one step: a shim that comes late finds no directory, never a directory without its `revoked`
-    /// and with its spec.
+    /// The directory is first renamed, in one step. So a late shim finds no directory, and never a directory that has
+    /// its spec and lacks its `revoked`.
     pub fn remove(&self) -> Result<(), RunDirError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let gone = self.path.with_file_name(format!(".{name}.gone"));
         let renamed = match fs::rename(&self.path, &gone) {
-            // An earlier try has come so far.
+            // An earlier try has renamed the directory.
             Err(error) if error.kind() == io::ErrorKind::NotFound && gone.exists() => Ok(()),
             renamed => renamed,
         };
@@ -198,28 +199,28 @@ impl RunDir {
         self.read_present(SPEC)
     }
 
-    /// Reads which version the directory has, of whatever release it is.
+    /// Reads the version of the directory, which any release may have made.
     pub fn version(&self) -> Result<u32, RunDirError> {
         let Versioned { version } = self.read_present(SPEC)?;
         Ok(version)
     }
 
-    /// Reads the part of the spec that the shim acts on.
+    /// Reads the part of the spec that the shim uses.
     pub(crate) fn shim_spec(&self) -> Result<ShimSpec, RunDirError> {
         self.read_present(SPEC)
     }
 
-    /// Reads which process the shim is or was; none when no shim has begun.
+    /// Reads the identity of the shim; none if no shim has begun.
     pub fn pid(&self) -> Result<Option<PidRecord>, RunDirError> {
         self.read(PID)
     }
 
-    /// Records which process the shim is.
+    /// Records the identity of the shim.
     pub(crate) fn write_pid(&self, record: &PidRecord) -> Result<(), RunDirError> {
         self.write(PID, record)
     }
 
-    /// Reads the record of the exec and its restrictions; none when the command was not executed, or not yet.
+    /// Reads the record of the exec and its restrictions; none if the command was not executed, or not yet.
     pub fn started(&self) -> Result<Option<StartedRecord>, RunDirError> {
         self.read(STARTED)
     }
@@ -229,12 +230,12 @@ impl RunDir {
         self.write(STARTED, record)
     }
 
-    /// Reads how the run ended; none when there is no record, or not a whole one.
+    /// Reads the end of the run; none if there is no complete record.
     ///
-    /// A record says nothing about now as long as the lock is owned.
+    /// As long as the lock is held, a record says nothing about the present.
     ///
     /// # Errors
-    /// It cannot be read for now, which says nothing of how the run ended.
+    /// The record cannot be read for now, so nothing is known of the end.
     pub fn exit(&self) -> Result<Option<ExitRecord>, RunDirError> {
         let path = self.path.join(EXIT);
         match fs::read(&path) {
@@ -250,7 +251,7 @@ impl RunDir {
         ExitSlot::reserve(&path).map_err(|source| RunDirError::Write { path, source })
     }
 
-    /// Takes the lock if it is free: owned means that the shim lives.
+    /// Takes the lock if it is free. A held lock means that the shim lives.
     pub fn lock_state(&self) -> Result<LockState, RunDirError> {
         let path = self.path.join(LOCK);
         lock::try_lock(&path).map_err(|source| RunDirError::Lock { path, source })
@@ -285,7 +286,7 @@ impl RunDir {
         self.read(STOP)
     }
 
-    /// Notes that the worker has said that it is at work. A run that is over needs no note.
+    /// Records that the worker has reported progress. A run that is over needs no record.
     pub fn note_heartbeat(path: &Path) -> io::Result<()> {
         let file = OpenOptions::new()
             .write(true)
@@ -304,7 +305,7 @@ impl RunDir {
         fs::metadata(self.path.join(HEARTBEAT)).and_then(|meta| meta.modified()).ok()
     }
 
-    /// The file that takes the worker's standard output.
+    /// Returns the file of the worker's standard output.
     pub(crate) fn stdout_path(&self) -> PathBuf {
         self.path.join(STDOUT)
     }
@@ -315,14 +316,14 @@ impl RunDir {
         Stdout::open(&path, record).map_err(|source| RunDirError::Read { path, source })
     }
 
-    /// Opens what a live run has written to its standard output so far, and says how long that is.
+    /// Opens the standard output of a live run so far, and returns its length.
     pub fn stdout_so_far(&self) -> Result<(Stdout, u64), RunDirError> {
         let path = self.stdout_path();
         Stdout::so_far(&path).map_err(|source| RunDirError::Read { path, source })
     }
 
-    /// Puts a message where the shim finds it. The same one once more changes nothing: the shim takes each number once. The shim looks
-    /// when it gets SIGUSR1, which is for the caller to send, and when it begins.
+    /// Stores a message for the shim. Storing the same message again changes nothing, because the shim takes each
+    /// number once. The shim looks for messages when it begins, and at SIGUSR1, which the caller sends.
     pub fn post(&self, letter: &Letter) -> Result<(), RunDirError> {
         let inbox = self.path.join(INBOX);
         let made = match DirBuilder::new().mode(0o700).create(&inbox) {
@@ -333,7 +334,7 @@ impl RunDir {
             .map_err(|source| RunDirError::Write { path: inbox.join(letter.number.to_string()), source })
     }
 
-    /// Reads a message as it is passed on: a line. None where it is not there.
+    /// Reads a message in the form in which it is passed on: a line. None if there is no such message.
     pub(crate) fn letter(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
         match fs::read(self.path.join(INBOX).join(number.to_string())) {
             Ok(line) => Ok(Some(line)),
@@ -342,29 +343,29 @@ impl RunDir {
         }
     }
 
-    /// Reads what became of messages; none where none was passed on.
+    /// Reads the receipts of messages; none if no message was passed on.
     pub fn messages(&self) -> Result<Option<MessagesRecord>, RunDirError> {
         self.read(MESSAGES)
     }
 
-    /// Records what became of messages.
+    /// Records the receipts of messages.
     pub(crate) fn write_messages(&self, record: &MessagesRecord) -> Result<(), RunDirError> {
         self.write(MESSAGES, record)
     }
 
-    /// Reads what outlives SIGKILL; none where nothing does.
+    /// Reads the processes that outlive SIGKILL; none if there are none.
     ///
-    /// A record says nothing about now once the lock is free.
+    /// Once the lock is free, a record says nothing about the present.
     pub fn unkillable(&self) -> Result<Option<UnkillableRecord>, RunDirError> {
         self.read(UNKILLABLE)
     }
 
-    /// Records what outlives SIGKILL.
+    /// Records the processes that outlive SIGKILL.
     pub(crate) fn write_unkillable(&self, record: &UnkillableRecord) -> Result<(), RunDirError> {
         self.write(UNKILLABLE, record)
     }
 
-    /// Removes the record of what outlived SIGKILL.
+    /// Removes the record of processes that outlived SIGKILL.
     pub(crate) fn clear_unkillable(&self) -> Result<(), RunDirError> {
         let path = self.path.join(UNKILLABLE);
         match fs::remove_file(&path) {
@@ -375,12 +376,12 @@ impl RunDir {
         }
     }
 
-    /// Notes why the shim was to end the run, before it is killed because it did not.
+    /// Records the reason for which the shim should have ended the run, before it is killed because it did not.
     pub fn note_overdue(&self, record: &OverdueRecord) -> Result<(), RunDirError> {
         self.write(OVERDUE, record)
     }
 
-    /// Reads why the shim was to end the run; none where it was not killed for that.
+    /// Reads the reason for which the shim should have ended the run; none if it was not killed for that.
     pub fn overdue(&self) -> Result<Option<OverdueRecord>, RunDirError> {
         self.read(OVERDUE)
     }

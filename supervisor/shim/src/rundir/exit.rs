@@ -1,4 +1,5 @@
-//! `exit`: a file that has its space before the worker starts, and its record when nothing of the run is left.
+//! `exit`: a file with reserved space, made before the worker starts. It takes the record of the end when no process of
+//! the run is left.
 //!
 //! The file is one line, then the record as JSON:
 //!
@@ -17,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::ExitRecord;
 
-/// The space of one record: two tails of 4096 bytes and an error, each byte escaped as six.
+/// Space of one record: two tails of 4096 bytes and an error, each byte escaped as six.
 const SLOT_BYTES: usize = 64 * 1024;
 const LINE_BYTES: usize = 8 + 1 + 64 + 1;
 
@@ -27,10 +28,10 @@ pub(crate) enum StoreError {
     /// The record has no JSON form.
     #[error("write the exit record as JSON")]
     Encode(#[source] serde_json::Error),
-    /// The file took not all of it.
+    /// The file did not take all of the record.
     #[error("write the exit record")]
     Write(#[source] io::Error),
-    /// The record is perhaps not durable.
+    /// The record may not be durable.
     #[error("sync the exit record")]
     Sync(#[source] io::Error),
 }
@@ -55,17 +56,18 @@ impl ExitSlot {
         Ok(Self { file })
     }
 
-    /// Writes the record and makes it durable; may be called again when it failed.
+    /// Writes the record and makes it durable. May be called again after a failure.
     pub(crate) fn store(&self, record: &ExitRecord) -> Result<(), StoreError> {
         let bytes = encode(record).map_err(StoreError::Encode)?;
         self.file.write_all_at(&bytes, 0).map_err(StoreError::Write)?;
-        // The reserved rest is of no use any more. A reader stops at the length, so failing to free it is harmless.
+        // The rest of the reserved space is not needed any more. A reader stops at the length, so a failure to free it
+        // is harmless.
         self.file.set_len(bytes.len() as u64).ok();
         fdatasync(&self.file).map_err(|error| StoreError::Sync(error.into()))
     }
 }
 
-/// Decodes the record from the file's bytes; none when it is missing, torn or altered.
+/// Decodes the record from the file's bytes; none if it is missing, torn or altered.
 pub(super) fn decode(bytes: &[u8]) -> Option<ExitRecord> {
     let (line, rest) = bytes.split_at_checked(LINE_BYTES)?;
     let line = std::str::from_utf8(line).ok()?;
@@ -88,7 +90,7 @@ pub(super) fn encode(record: &ExitRecord) -> Result<Vec<u8>, serde_json::Error> 
             bytes.push(b'\n');
             return Ok(bytes);
         }
-        // Only bytes that JSON escapes get here; half of such a tail is as telling as the whole.
+        // Only a tail of bytes that JSON escapes comes here, and half of it is as useful as the whole.
         record.stdout_tail = last_half(&record.stdout_tail);
         record.stderr_tail = last_half(&record.stderr_tail);
     }

@@ -1,4 +1,5 @@
-//! A start that came to nothing before the worker's command: the step, the reason, and whom it concerns, as data.
+//! A start that failed before the worker's command, as data: the step, the reason, and the runs that fail in the same
+//! way.
 //!
 //! `confine` reports it to the shim, and the shim puts it into the exit record. The words are for people; the daemon
 //! decides by `step`, `errno` and `concern` alone.
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shortage;
 
-/// Leaves the exit record room for its tails.
+/// Limit on the text of an error, in bytes. The exit record needs room for its tails.
 const ERROR_BYTES: usize = 2048;
 
 /// A step on the way to the command that failed.
@@ -19,10 +20,10 @@ pub struct FailedStart {
     pub step: Step,
     /// Text of the error, with its causes.
     pub error: String,
-    /// The system's number for it, where a system call failed.
+    /// Error number of the system call that failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
-    /// Runs that fail like this one.
+    /// Scope of the failure: the runs that fail for the same reason.
     #[serde(default)]
     pub concern: Concern,
 }
@@ -38,7 +39,7 @@ pub enum Step {
     Cgroup,
     /// Making the run's pid namespace.
     Namespace,
-    /// Writing who the shim is.
+    /// Writing the shim's identity.
     Pid,
     /// Taking the lease on the workspace.
     Lease,
@@ -60,7 +61,7 @@ pub enum Step {
     Report,
     /// Executing the command.
     Exec,
-    /// A step that another release has.
+    /// A step of another release.
     #[serde(other)]
     Unknown,
 }
@@ -69,7 +70,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concern {
-    /// This one alone.
+    /// This run alone.
     #[default]
     Run,
     /// Each run of its lane under its policy.
@@ -80,9 +81,9 @@ pub enum Concern {
     Root,
     /// None: another run has the workspace for the moment.
     Moment,
-    /// None: the host lacks something for now.
+    /// None: the host lacks a resource for now.
     Host,
-    /// A limit of its policy was met, which a lack of the host's would look like.
+    /// A limit of its policy was met. A lack of the host's would look the same.
     Limit,
     /// A scope that only another release knows.
     #[serde(other)]
@@ -96,7 +97,7 @@ impl FailedStart {
         let mut cause = error.source();
         while let Some(inner) = cause {
             let next = inner.to_string();
-            // Some errors have their cause in their own words.
+            // Some errors repeat their cause in their own text.
             if !text.ends_with(&next) {
                 text.push_str(": ");
                 text.push_str(&next);
@@ -134,7 +135,7 @@ impl Step {
         }
     }
 
-    /// The word that people read.
+    /// Returns the word that people read.
     pub fn word(self) -> &'static str {
         match self {
             Self::Shim => "shim",

@@ -13,7 +13,7 @@ use super::ProcessStat;
 /// `PID_FS_MAGIC` of `linux/magic.h`: on older kernels all pidfds share one anonymous inode, which says nothing.
 const PIDFS_MAGIC: i64 = 0x5049_4446;
 
-/// A process as others can recognise it: by its id alone it would be mistaken for a later one.
+/// Identity of a process. Its id alone could belong to a later process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// The process id.

@@ -1,13 +1,13 @@
-//! `lock`: owned by a shim as long as it lives. The kernel drops it at death, whatever the way.
+//! `lock`: held by a shim as long as it lives. The kernel frees it at the shim's death, however it dies.
 
 use std::io;
 use std::path::Path;
 
 use crate::lock_file::LockFile;
 
-/// The run's lock, owned. It is freed when this is dropped.
+/// The run's lock, held. Dropping it frees the lock.
 ///
-/// The file is close-on-exec: a lock that a worker inherited would make its run look alive after its end.
+/// The file is close-on-exec: if a worker inherited the lock, its run would look alive after its end.
 #[derive(Debug)]
 pub struct LockGuard {
     _held: LockFile,

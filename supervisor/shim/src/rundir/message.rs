@@ -14,14 +14,14 @@ pub struct Conversation {
     pub form: Form,
     /// The name of the first message, a UUID.
     pub id: String,
-    /// The session in which it goes on, where the form says that and not the command.
+    /// Session of the conversation, if the form names it and the command does not.
     #[serde(default)]
     pub resumed: Option<String>,
 }
 
 impl Conversation {
-    /// The signals that reach the agent of a conversation by its relay, which is the run's first process. Any other would
-    /// reach the relay alone.
+    /// Signals that the relay of a conversation, which is the run's first process, passes on to the agent. Any other
+    /// signal reaches the relay alone.
     pub const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 }
 
@@ -81,12 +81,12 @@ pub(crate) struct Received {
     pub(crate) receipt: Receipt,
 }
 
-/// `messages`: what has become of each message that the shim has passed on.
+/// `messages`: the receipt of each message that the shim has passed on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagesRecord {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// Receipts by the number of the message; a message without a receipt is not with the agent.
+    /// Receipts by the number of the message. A message without a receipt has not reached the agent.
     pub receipts: BTreeMap<u32, Receipt>,
 }
 

@@ -11,14 +11,14 @@ use super::{FailedStart, ProcessIdentity, VERSION};
 pub struct PidRecord {
     /// The version of the directory that its writer knows.
     pub version: u32,
-    /// The boot in which the numbers below mean anything.
+    /// The boot to which the numbers below belong.
     pub boot_id: String,
     /// The board's UUID.
     pub board: String,
     pub nonce: String,
     #[serde(flatten)]
     pub shim: ProcessIdentity,
-    /// The first process of the run's pid namespace, where it has one: when it is gone, so is the run.
+    /// First process of the run's pid namespace, if it has one. When it is gone, no process of the run is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<ProcessIdentity>,
 }
@@ -47,7 +47,7 @@ pub enum StopReason {
     Reclaimed,
     /// The task was cancelled, archived or moved by a person.
     Cancelled,
-    /// The host or the daemon needs the place; also what a bare SIGTERM means.
+    /// The host or the daemon needs the slot; also the meaning of a SIGTERM without a request.
     Preempted,
     /// At once.
     Kill,
@@ -57,7 +57,7 @@ pub enum StopReason {
     Refused,
 }
 
-/// `stop`: how a run is to be ended.
+/// `stop`: the request to end a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRequest {
     /// The version of the directory that its writer knows.
@@ -103,15 +103,16 @@ pub struct Usage {
     pub system_us: u64,
     /// Largest resident set of any one process, in KiB; 0 where the resident set of the confining step may be larger.
     pub max_rss_kib: u64,
-    /// The bytes that were fetched from storage, in blocks of 512. What came from the page cache, a pipe or a socket is not
-    /// among them. None where the kernel does not count them, and where an earlier release wrote the record.
+    /// Blocks of 512 bytes that were read from storage. Reads from the page cache, a pipe or a socket do not count.
+    /// None if the kernel does not count them, and in the record of an earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// The same of the bytes that were written toward storage, when a page of the cache became dirty.
+    /// Blocks of 512 bytes that were written toward storage, counted when a page of the cache became dirty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// The most memory that all processes of the run had at one time, in bytes, with their part of the page cache: `memory.peak`
-    /// of its cgroup. None without the memory controller, before Linux 5.19, and where an earlier release wrote the record.
+    /// Largest memory of all processes of the run at one time, in bytes, with their part of the page cache:
+    /// `memory.peak` of its cgroup. None without the memory controller, before Linux 5.19, and in the record of an
+    /// earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_peak_bytes: Option<u64>,
 }
@@ -125,7 +126,7 @@ pub struct StdoutRecord {
     pub left_out: u64,
 }
 
-/// `exit`: how the run ended. It is there only when nothing of the run is left.
+/// `exit`: the end of the run. The record exists only when no process of the run is left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The version of the directory that its writer knows.
@@ -161,7 +162,7 @@ pub struct ExitRecord {
     /// The same moment in microseconds since the epoch, as the clock of the host had it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at_wall_us: Option<i64>,
-    /// Processes that are still there. A shim writes no record before this is 0.
+    /// Number of processes that are left. A shim writes no record before this is 0.
     pub survivors: u32,
     /// Descendants that outlived the worker and had to be ended.
     pub lingered: u32,
@@ -174,7 +175,7 @@ impl ExitRecord {
         Some(Duration::from_micros(us))
     }
 
-    /// The end of a run of which nothing else is known.
+    /// Returns the end of a run of which nothing else is known.
     pub fn of(cause: Cause, ended_at_us: u64) -> Self {
         ExitRecord {
             version: VERSION,
@@ -207,7 +208,7 @@ pub struct Straggler {
     pub state: char,
 }
 
-/// `unkillable`: what the shim still waits for; the run's claim stays as long as it does.
+/// `unkillable`: the processes that the shim still waits for. The run's claim stays until they end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnkillableRecord {
     /// The format of the record.
@@ -233,7 +234,7 @@ impl UnkillableRecord {
         Self { version: VERSION, at_us, processes, more }
     }
 
-    /// Returns true if both records name the same processes, at whatever time.
+    /// Returns true if both records name the same processes, at any time.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         (&self.processes, self.more) == (&other.processes, other.more)
     }

@@ -1,4 +1,4 @@
-//! The verbs and the tools of plugins, called.
+//! Calls of the verbs and tools of plugins.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use delivery::plugins::{Answer, Asking};
 use setup::automation::plugins::Plugin;
 use setup::config::definitions::Found;
 
-/// The most words of a call, and the most bytes that they and its input may have.
+/// Limits on the words of a call, and on the bytes of the words with the input.
 const WORDS: usize = 1000;
 const BYTES: usize = 1 << 20;
 
@@ -124,7 +124,7 @@ fn find(call: &Call, name: &str) -> Result<Plugin, Failure> {
     }
 }
 
-/// Makes the call. A repeat of its request gets the reply that the first one got.
+/// Makes the call. A repeated request gets the reply of the first one.
 async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer, Failure> {
     if let Some(answer) = call.replied::<Answer>().await? {
         return Ok(answer);
@@ -142,7 +142,7 @@ async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer,
 
 fn show(reply: &Answer, screen: &mut Screen) {
     let data = || reply.data.as_ref().map(|data| serde_json::to_string_pretty(data).unwrap_or_default());
-    // A program of the operator's wrote it, and not for a terminal.
+    // The text comes from a plugin, so it may have control characters that are unsafe for a terminal.
     if let Some(text) = reply.text.clone().or_else(data) {
         for line in text.trim_end().lines() {
             screen.line(base::terminal::printable(line));

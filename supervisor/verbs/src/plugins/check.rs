@@ -1,4 +1,4 @@
-//! `plugin check`: a plugin is called with made-up input, and what came of each step.
+//! `plugin check`: calls a plugin with sample input and reports the result of each step.
 
 use std::path::PathBuf;
 use std::time::Duration;

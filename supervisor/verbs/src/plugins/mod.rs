@@ -1,4 +1,4 @@
-//! `plugins`: which plugins there are, what each may do, and how its events go. `supervisor plugin` sends it.
+//! `plugins`: lists the plugins, their rights and their positions in the event log. `supervisor plugin` sends it.
 
 mod call;
 mod check;
@@ -36,11 +36,11 @@ pub struct ListPlugins {
 pub struct PluginLine {
     pub name: String,
     pub path: PathBuf,
-    /// Reason why it is not run.
+    /// Reason why the plugin is disabled; none if it is not.
     pub defect: Option<String>,
     /// Contents of its `plugin.toml`.
     pub manifest: Option<Manifest>,
-    /// Position up to which it has taken the events of the board.
+    /// The last event of the board that it has handled, with its state.
     pub cursor: Option<PluginCursor>,
 }
 
@@ -72,7 +72,7 @@ impl Verb for ListPlugins {
     }
 }
 
-/// The refusal of a name that no plugin has.
+/// The error for a name that no plugin has.
 pub(super) fn unknown(service: &Service, name: &PluginName) -> Failure {
     let plugins = service.plugins();
     let known: Vec<&str> = plugins.names().collect();

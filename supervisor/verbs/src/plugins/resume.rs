@@ -1,4 +1,4 @@
-//! `plugin resume`: a plugin that fails or is paused gets its events again.
+//! `plugin resume`: sends events again to a plugin that is paused or failed.
 
 use kernel::{EventFilter, PluginCursor, PluginName};
 use schemars::JsonSchema;

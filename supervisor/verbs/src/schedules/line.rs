@@ -1,4 +1,4 @@
-//! A schedule as the list shows it: its file, and what its board knows of it.
+//! A schedule in the list: its file, and its state on the board.
 
 use std::path::PathBuf;
 
@@ -25,14 +25,14 @@ pub struct TickTask {
 pub struct ScheduleLine {
     pub name: String,
     pub path: PathBuf,
-    /// Defects of its file.
+    /// Reason why its file or its board cannot be read; none if they can.
     pub defect: Option<String>,
     pub board: Option<BoardName>,
     pub paused: bool,
     /// The user who saved it, and who counts as the creator of its tasks; none where that is not known.
     #[serde(default)]
     pub creator_uid: Option<u32>,
-    /// As its file says it; none where that cannot be used.
+    /// Contents of its file; none if the file is invalid.
     pub schedule: Option<ScheduleText>,
     /// Its next tick.
     pub next: Option<Timestamp>,
@@ -41,10 +41,10 @@ pub struct ScheduleLine {
     pub tasks: Vec<TickTask>,
     /// Number of ticks that wait for the tasks of earlier ones.
     pub queued: u64,
-    /// The latest ticks, where one schedule was asked for.
+    /// The latest ticks. Only for a schedule that the request names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ticks: Vec<ScheduleTick>,
-    /// The ticks to come, where one schedule was asked for.
+    /// The next ticks. Only for a schedule that the request names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<Timestamp>,
 }
@@ -76,7 +76,7 @@ impl ScheduleLine {
         }
     }
 
-    /// Reads what the board knows of a schedule. Blocking.
+    /// Reads the state of a schedule from its board. Blocking.
     pub(super) fn of(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
         let root = service.root();
         let path = name.parse().map(|name| file_of(root, &name).unwrap_or_else(|| path_of(root, &name)));

@@ -1,4 +1,4 @@
-//! `schedules`: which schedules there are, and how their ticks go. `supervisor schedules` sends it.
+//! `schedules`: lists the schedules and their ticks. `supervisor schedules` sends it.
 
 mod line;
 mod pause;

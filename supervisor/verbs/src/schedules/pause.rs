@@ -1,4 +1,4 @@
-//! `pause-schedule`: a schedule whose ticks pass by, or come again.
+//! `pause-schedule`: pauses a schedule or resumes it. Ticks during the pause are skipped.
 
 use kernel::ScheduleName;
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ impl Verb for PauseSchedule {
                 )
                 .hint("write `paused = true` or `paused = false` into the file"));
             }
-            // A pause changes nothing about the tasks, so their creator stays, also if the file gets another owner.
+            // A pause does not change the tasks, so their creator stays the same even if the file's owner changes.
             let text = saved_text(name, &text, &path, wanted.saved_in(file.author).spec.creator_uid)?;
             save(&service, name, &text, true)
         })

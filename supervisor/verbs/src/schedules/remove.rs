@@ -1,4 +1,4 @@
-//! `remove-schedule`: a schedule that is no more. Tasks that it created are kept.
+//! `remove-schedule`: removes a schedule. Tasks that it created stay.
 
 use kernel::ScheduleName;
 use schemars::JsonSchema;
@@ -47,13 +47,13 @@ impl Verb for RemoveSchedule {
             if board.is_none() && file_of(service.root(), &name).is_none() {
                 return Err(unknown(&service, &name));
             }
-            // It is open before the files are read again, so that it is told.
+            // The board is opened before the files are read again: only open boards are told of the removal.
             let board = board.filter(|board| service.root().board(board).exists());
             let board = board.map(|board| service.board(&board)).transpose()?;
             let path = remove(service.root(), &name)?;
             service.read_schedules();
             if let Some(board) = board {
-                // The board does one job after the other, so it has forgotten the schedule by then.
+                // The board runs its jobs in order, so it has removed the schedule when this empty job ends.
                 board.writer()?.call(|_| Ok(()))?;
             }
             Ok(Removed { name, path })

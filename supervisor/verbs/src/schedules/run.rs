@@ -1,4 +1,4 @@
-//! `run-schedule`: a tick out of turn.
+//! `run-schedule`: makes a tick at once.
 
 use kernel::{ScheduleName, ScheduleTick};
 use schemars::JsonSchema;
@@ -39,7 +39,7 @@ impl Verb for RunSchedule {
             ))
             .hint(format!("supervisor --board {} schedules run {}", planned.board, self.name)));
         }
-        // The board of a daemon has it already, perhaps changed since.
+        // A daemon's board has the definition already, perhaps a newer one.
         let has_it = call.service.daemon().is_some();
         call.write(move |board, actor| {
             if !has_it {

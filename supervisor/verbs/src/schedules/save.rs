@@ -1,4 +1,4 @@
-//! `save-schedule`: writes the file of a schedule, and has its board take it into use.
+//! `save-schedule`: writes the file of a schedule, and defines the schedule on its board.
 
 use clap::{Args as _, FromArgMatches as _};
 use kernel::{BoardName, Clock as _, ScheduleName, ScheduleSpec, SystemClock, Timestamp};
@@ -20,7 +20,7 @@ use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of, save
 use setup::config::definitions::Found;
 use setup::config::notify::NOBODY;
 
-/// The most schedules of a root.
+/// Limit on the schedules of a root.
 const MOST: usize = 1000;
 
 /// Save a schedule: when it ticks, and the tasks that a tick makes
@@ -76,7 +76,7 @@ impl Verb for SaveSchedule {
             }
         };
         let (name, replace, author) = (self.name, self.replace, call.actor.uid);
-        // A text with a defect is refused below.
+        // A text that does not parse is refused below, with the reason.
         if let Ok(planned) = Planned::parse(&name, &text, &path_of(service.root(), &name)) {
             call.require_policies(&planned.spec.tasks)?;
         }
@@ -90,7 +90,8 @@ impl Verb for SaveSchedule {
     }
 }
 
-/// Saves a schedule, whose text names the user who saved it. Durable in its file and on its board when it returns. Blocking.
+/// Saves a schedule. Its text names the user who saved it. The file and the board are synced to disk when this returns.
+/// Blocking.
 pub(super) fn save(
     service: &Service,
     name: &ScheduleName,
@@ -99,7 +100,7 @@ pub(super) fn save(
 ) -> Result<Saved, Failure> {
     let (root, path) = (service.root(), path_of(service.root(), name));
     let before = file_of(root, name);
-    // A repeat of the request finds its own text.
+    // A repeated request finds its own text in the file.
     let is_repeat = || text_of(root, name).ok().flatten().is_some_and(|before| before == text);
     if let Some(before) = before.as_ref().filter(|_| !replace && !is_repeat()) {
         return Err(Failure::new(Code::Conflict, format!("{} exists already", before.display()))
@@ -114,11 +115,11 @@ pub(super) fn save(
             .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
     })?;
     let dispatch = check_command(&planned.spec)?;
-    // A board that is not there is refused before anything is written.
+    // A missing board is refused before anything is written.
     let board = service.board(&planned.board)?;
     write(root, name, text)?;
     service.read_schedules();
-    // The board does one job after the other, so it has the definition by then.
+    // The board runs its jobs in order, so it has the new definition when it runs this one.
     let defined = name.clone();
     let known = board.writer()?.call(move |board| board.find_schedule(&defined))?;
     let next = known.and_then(|schedule| schedule.next);
@@ -140,7 +141,7 @@ pub(super) fn save(
     })
 }
 
-/// Returns the reasons why tasks of a schedule cannot work in their places, by the rule of `create`.
+/// Returns why tasks of a schedule cannot use their workspaces, by the rule of `create`.
 async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
     let schedules = call.service.schedules();
     let Found::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
@@ -155,7 +156,7 @@ async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
     warnings
 }
 
-/// Reads the command of a schedule, and refuses a command that no tick could carry out.
+/// Parses the command of a schedule, and refuses a command that fails at every tick.
 fn check_command(spec: &ScheduleSpec) -> Result<Option<DispatchFleet>, Failure> {
     let Some(words) = &spec.command else { return Ok(None) };
     let at_a_tick = words.iter().map(|word| word.replace("{tick}", "2026-11-23T08:00"));
@@ -187,7 +188,7 @@ fn unready(service: &Service, dispatch: &DispatchFleet) -> Vec<String> {
     warnings
 }
 
-/// Says where the tasks of a tick may start after the next tick.
+/// Warns of a jitter that lets tasks of a tick start after the next tick.
 fn late(name: &ScheduleName, spec: &ScheduleSpec) -> Option<String> {
     let jitter = spec.jitter?;
     let ahead = kernel::ticks_ahead(name, spec, SystemClock.now(), 2).ok()?;

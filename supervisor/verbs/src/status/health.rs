@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::StatusReport;
 use daemon::troubles;
 
-/// State of the service. The exit codes are those of `systemctl status` where both have the same meaning.
+/// State of the service. The exit codes equal those of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {

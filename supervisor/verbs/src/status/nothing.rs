@@ -9,7 +9,7 @@ use super::{Status, StatusReport};
 use base::paths::Root;
 
 impl Status {
-    /// The report, where there is nothing to read: to make a root is for those who write to it.
+    /// Returns the report for a root that does not exist; none if it exists. Only writing commands create a root.
     pub fn without_root(&self, root: &Root, board: &BoardName) -> Option<StatusReport> {
         root.is_nothing().then(|| StatusReport {
             health: Health::NotRunning,

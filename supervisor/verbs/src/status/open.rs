@@ -55,7 +55,7 @@ impl Open {
         let runs = view.open_runs_with_spent()?;
         let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
         let mut open = Open { runs, titles, ..Open::default() };
-        // Who has shown no sign of life has said nothing.
+        // A run without a heartbeat has no note.
         for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
             open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
         }

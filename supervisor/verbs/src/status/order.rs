@@ -1,4 +1,4 @@
-//! In which order `status` lists the live workers.
+//! The order in which `status` lists the live workers.
 
 use std::cmp::Reverse;
 

@@ -14,11 +14,11 @@ use base::time::duration::{in_column, processor};
 use daemon::{LiveRun, Phase, PoolUse};
 use host::usage::{Seen, Tree};
 
-/// Length of a waiting task's title in front of the reason.
+/// Limit on the characters of a waiting task's title.
 const LONGEST_TITLE: usize = 40;
-/// Length of a worker's last note below it.
+/// Limit on the characters of a worker's last note.
 const LONGEST_NOTE: usize = 200;
-/// Least room for a column of titles on a wide terminal.
+/// Least width of the column of titles on a wide terminal.
 const SHORTEST_TITLE: usize = 20;
 
 /// Shows the whole report.
@@ -217,8 +217,8 @@ fn pool(of: &PoolUse) -> String {
     format!("{} {} of {places}", of.name, of.taken)
 }
 
-/// The columns that a worker has on a wide terminal, and those on a narrow one. What the title has no room for is cut.
-/// The first is left out where all workers are of the board that was asked about.
+/// The columns of a worker on a wide and on a narrow terminal. A title without room is cut. The column of boards is
+/// left out if all workers are of the board in the request.
 const WIDE: [&str; 13] = [
     "BOARD", "TASK", "RUN", "PROFILE", "TENANT", "PID", "STATE", "AGE", "LEFT", "CPU", "MEM", "BEAT", "TITLE",
 ];
@@ -260,7 +260,7 @@ fn narrowed(wide: [Cell; 13]) -> [Cell; 9] {
 /// A row of both forms of a table, and the lines below it.
 type Shaped<const W: usize, const N: usize> = ([Cell; W], [Cell; N], Vec<Vec<String>>);
 
-/// A table in its wide form where that has room for titles, else in its narrow one.
+/// Shows a table in its wide form if that leaves room for titles, else in its narrow form.
 fn table<const W: usize, const N: usize>(
     screen: &mut Screen,
     (wide, narrow): ([&str; W], [&str; N]),
@@ -280,7 +280,7 @@ fn table<const W: usize, const N: usize>(
     }
 }
 
-/// Missing layers of every worker's sandbox: a layer that the host cannot enforce is missing for all of them.
+/// Returns the layers that every worker's sandbox lacks. A layer that the host cannot enforce is one of them.
 fn common_lacks(workers: &[WorkerLine]) -> BTreeSet<String> {
     let mut known = workers.iter().map(|worker| &worker.run).filter(|run| run.sandbox.is_some());
     let first: BTreeSet<String> = known.next().map(|run| run.lacks.clone()).unwrap_or_default();
@@ -302,8 +302,8 @@ fn lacks_more(run: &LiveRun, common: &BTreeSet<String>) -> bool {
     run.sandbox_lacks && (run.lacks.is_empty() || run.lacks.len() > common.len())
 }
 
-/// Prints its last note, its agent's usage, the layers of its sandbox missing beyond the common ones, the reason of a delay, and its
-/// processes: a line where there is text.
+/// Returns the lines below a worker: its last note, its agent's usage, missing layers other than the common ones, the
+/// reason of a delay, and its processes.
 fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
     let run = &worker.run;
     let sandbox =
