@@ -24,7 +24,7 @@ impl BoardHandle {
     ///
     /// # Errors
     /// Failure of the writer.
-    pub(crate) async fn written<T: Send + 'static>(
+    pub async fn written<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<Result<T, Error>, Failure> {

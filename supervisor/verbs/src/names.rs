@@ -148,8 +148,8 @@ fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
 }
 
 async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
-    /// Returns the tasks whose ids begin with a text. If the text is no beginning of an id, returns the tasks that
-    /// changed last.
+    // Returns the tasks whose ids begin with a text. If the text is no beginning of an id, returns the tasks that
+    // changed last.
     let tenant = call.confined().cloned();
     let found = call.read(move |view| {
         let tasks = if let Ok(id) = begins.parse::<TaskId>() {
