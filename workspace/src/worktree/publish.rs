@@ -19,17 +19,27 @@ use crate::name::Name;
 /// Where commits are kept that could not become the branch's, because somebody else had moved it.
 const KEPT: &str = "refs/supervisor";
 
+/// The end of a private part, of which the branch is in the repository.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    /// Files of the worktree's metadata that were removed, because they name objects that are not there.
+    pub(crate) gone: Vec<PathBuf>,
+    /// Reason why not all tags and stashes are kept.
+    pub(crate) not_kept: Option<WorktreeError>,
+}
+
 impl Private<'_> {
     /// Takes over what is there, and removes the private part. Does nothing where there is none; one that was interrupted is
     /// done again.
     ///
-    /// Returns the files of the worktree's metadata that were removed, because they name objects that are not there.
-    pub(crate) fn publish(&self, source: &Source) -> Result<Vec<PathBuf>, WorktreeError> {
-        let Some(given) = self.given() else { return Ok(Vec::new()) };
+    /// # Errors
+    /// The branch could not be moved, or nothing could be taken over.
+    pub(crate) fn publish(&self, source: &Source) -> Result<Published, WorktreeError> {
+        let Some(given) = self.given() else { return Ok(Published::default()) };
         let (taken, gone) = source.shared(|| self.take_over(source, given))?;
         // What of the rest cannot be taken over now cannot be later either: the next run begins from what is in the repository.
         self.discard()?;
-        taken.map(|()| gone)
+        taken.map(|not_kept| Published { gone, not_kept })
     }
 
     /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
@@ -38,7 +48,7 @@ impl Private<'_> {
         &self,
         source: &Source,
         given: Oid,
-    ) -> Result<(Result<(), WorktreeError>, Vec<PathBuf>), WorktreeError> {
+    ) -> Result<(Result<Option<WorktreeError>, WorktreeError>, Vec<PathBuf>), WorktreeError> {
         let (taken, gone) = match self.take_objects(source) {
             Ok(mut objects) => {
                 let references = self.take_references(source, given, &mut objects);
@@ -68,17 +78,14 @@ impl Private<'_> {
         source: &Source,
         given: Oid,
         objects: &mut Objects<'_>,
-    ) -> Result<(), WorktreeError> {
+    ) -> Result<Option<WorktreeError>, WorktreeError> {
         self.detach_from_foreign_branch(source)?;
         let kept = self.keep(source, objects);
-        let moved = match self.tip().filter(|tip| *tip != given) {
-            Some(tip) => {
-                self.refuse_incomplete(source, tip, objects)?;
-                self.move_branch(source, given, tip)
-            }
-            None => Ok(()),
-        };
-        moved.and(kept)
+        if let Some(tip) = self.tip().filter(|tip| *tip != given) {
+            self.refuse_incomplete(source, tip, objects)?;
+            self.move_branch(source, given, tip)?;
+        }
+        Ok(kept.err())
     }
 
     /// Copies the objects that the worker made.
