@@ -10,7 +10,7 @@ const STRING_BYTES: usize = 64 * 1024;
 const SHORT_STRING_BYTES: usize = 1024;
 
 /// Length of an array or object in a longer line, by its depth, beyond which its other elements are left out: what a value holds is less deep
-/// than the values beside it. Those that are deeper have the last one. The outermost has no limit.
+/// than the values beside it. Deeper ones have the last limit, and the outermost has none.
 const CONTAINER_BYTES: [usize; 4] = [usize::MAX, 512 * 1024, 64 * 1024, 8 * 1024];
 
 /// Depth of arrays and objects whose elements are all left out. Readers of JSON refuse twice as many.

@@ -9,7 +9,7 @@ use super::provision::Provision;
 use super::{closed, place};
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::host::job;
+use crate::host::job::{self, Asker};
 use crate::service::leases::lease;
 use crate::service::{BoardHandle, Service};
 
@@ -34,7 +34,8 @@ pub(crate) fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Re
     let identity = place::identity(&spec, task, &own, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
     let at = (board.name(), workspaces.as_path());
-    let prepared = place::workspace(&spec, task, at, identity, &cancel).map_err(|e| refused(&e))?;
+    let asker = Asker { cancel: &cancel, told: &|_| {} };
+    let prepared = place::workspace(&spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
     if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
         match lease(service.root(), board.name(), (&task.id, run), &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),

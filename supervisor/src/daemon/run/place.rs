@@ -14,7 +14,7 @@ use super::fault::{Fault, LaunchError, with_hint};
 use super::stage::Stage;
 use crate::exit::Code;
 use crate::failure::Failure;
-use crate::host::job::{self, JobFailure, system_reads};
+use crate::host::job::{self, Asker, JobFailure, system_reads};
 use crate::host::unlinked;
 use crate::host::worker_user::{Standing, Unfit};
 use crate::paths::make_dir;
@@ -181,9 +181,10 @@ pub(in crate::daemon) fn workspace(
     task: &Task,
     (board, workspaces): (&BoardName, &Path),
     identity: Option<Identity>,
-    cancel: &CancellationToken,
+    asker: &Asker<'_>,
 ) -> Result<Prepared, LaunchError> {
     const STAGE: Stage = Stage::PrepareWorkspace;
+    let cancel = asker.cancel;
     let here = |job: Job, place: Environment| {
         job.run().map_err(|e| {
             if is_shortage(&e) {
@@ -230,7 +231,7 @@ pub(in crate::daemon) fn workspace(
             let place = Environment::Repository(repository.clone());
             let worktree = Worktree::new(repository, name);
             let job = Job::PrepareWorktree { worktree, base, author: Some(author) };
-            job::work_unless(cancel, identity, read, write, job)
+            job::work_telling(asker, identity, read, write, job)
                 .map_err(|failure| LaunchError::workspace(STAGE, place, failure))?
         }
     };
