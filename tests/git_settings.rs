@@ -111,7 +111,7 @@ const ROWS: &[Row] = &[
             "/nonexistent/t",
         ],
         files: &[],
-        script: "echo 2 > file; git diff --stat > told; git commit -qam x; git blame file > told; git log -1 --format=%s",
+        script: "echo 2 > file; git diff --stat > told; git commit -qam x; git blame --no-ignore-revs-file file > told; git log -1 --format=%s",
         told: "x",
     },
     Row {

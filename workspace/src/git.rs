@@ -54,9 +54,6 @@ const FILES: [&str; 7] = [
     "mailmap.file",
 ];
 
-/// Settings with a file that git does not do without, with the value that stands for no file.
-const NEEDED: [(&str, &str); 2] = [("blame.ignoreRevsFile", ""), ("diff.orderFile", "/dev/null")];
-
 /// Returns the repository around a path by the directory that holds its `.git`; from a linked worktree, the one it is linked
 /// to. None if there is none, or only a bare one. Nothing of the repository is read, so its owner does not matter.
 pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
@@ -133,20 +130,14 @@ impl Source {
         named
     }
 
-    /// Returns settings that turn off those whose file is not there for a run in a working tree: git would fail without it.
-    pub(crate) fn without_files(&self, tree: &Path) -> Vec<(&'static str, &'static str)> {
-        let Ok(own) = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local)) else {
-            return Vec::new();
-        };
-        let shown = self.named_files();
-        let is_missing = |name: &str| {
-            own.get_path(name).is_ok_and(|path| match fs::canonicalize(&path) {
-                _ if path.is_relative() => !tree.join(path).is_file(),
-                Ok(path) => !shown.contains(&path),
-                Err(_) => true,
-            })
-        };
-        NEEDED.into_iter().filter(|(name, _)| is_missing(name)).collect()
+    /// True if the settings name a file of an order that a run in a working tree does not have. Each `git diff` would fail without it.
+    pub(crate) fn lacks_order(&self, tree: &Path) -> bool {
+        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        own.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
+            _ if path.is_relative() => !tree.join(path).is_file(),
+            Ok(path) => !self.named_files().contains(&path),
+            Err(_) => true,
+        })
     }
 
     /// Tells if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.

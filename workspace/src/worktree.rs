@@ -347,7 +347,9 @@ fn environment(
     tree: &Path,
 ) -> BTreeMap<String, String> {
     let mut added = filtered.settings(source.git());
-    added.extend(source.without_files(tree));
+    if source.lacks_order(tree) {
+        added.push(("diff.orderFile", "/dev/null"));
+    }
     if !source.has_hooks_in_trees() {
         // A worker may read the hooks of the repository and execute none: git would refuse each commit.
         added.push(("core.hooksPath", "/dev/null"));
