@@ -209,7 +209,7 @@ const ROWS: &[Row] = &[
 #[test]
 fn each_setting_of_a_repository_has_the_effect_that_the_manual_says() {
     let fleet = Fleet::boot();
-    let begin = |row: &Row| {
+    let start = |row: &Row| {
         let repository = Repository::new(&fleet, &row.name.replace([' ', ','], "-"));
         for (name, text) in row.files {
             let directory = name.rsplit_once('/').map_or(".", |(directory, _)| directory);
@@ -226,7 +226,7 @@ fn each_setting_of_a_repository_has_the_effect_that_the_manual_says() {
         let id = fleet.create(row.name, &script, &["--workspace", &repository.workspace()]);
         (repository, id)
     };
-    let begun: Vec<_> = ROWS.iter().map(|row| (row, begin(row))).collect();
+    let begun: Vec<_> = ROWS.iter().map(|row| (row, start(row))).collect();
     for (row, (repository, id)) in begun {
         let shown = fleet.wait_for(&id, "done");
         let told = shown["latest_summary"].as_str().unwrap_or_default();

@@ -325,8 +325,8 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
             (asker.told)(files);
         }
     };
-    let asked = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
-    let answer = match asked {
+    let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
+    let answer = match sent {
         Ok(()) => wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, told: &told }),
         Err(e) => Err(NoAnswer::Unread(e)),
     };

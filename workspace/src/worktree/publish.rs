@@ -28,6 +28,13 @@ pub(crate) struct Published {
     pub(crate) not_kept: Option<WorktreeError>,
 }
 
+/// The end of a private part of which the objects are in the repository.
+struct Taken {
+    /// Result for the branch, with the reason why not all tags and stashes are kept.
+    references: Result<Option<WorktreeError>, WorktreeError>,
+    gone: Vec<PathBuf>,
+}
+
 impl Private<'_> {
     /// Takes over what is there, and removes the private part. Does nothing where there is none; one that was interrupted is
     /// done again.
@@ -36,20 +43,16 @@ impl Private<'_> {
     /// The branch could not be moved, or nothing could be taken over.
     pub(crate) fn publish(&self, source: &Source) -> Result<Published, WorktreeError> {
         let Some(given) = self.given() else { return Ok(Published::default()) };
-        let (taken, gone) = source.shared(|| self.take_over(source, given))?;
+        let Taken { references, gone } = source.shared(|| self.take_over(source, given))?;
         // What of the rest cannot be taken over now cannot be later either: the next run begins from what is in the repository.
         self.discard()?;
-        taken.map(|not_kept| Published { gone, not_kept })
+        references.map(|not_kept| Published { gone, not_kept })
     }
 
     /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
     /// put into the repository. Returns the result for the references, and the removed files of the metadata.
-    fn take_over(
-        &self,
-        source: &Source,
-        given: Oid,
-    ) -> Result<(Result<Option<WorktreeError>, WorktreeError>, Vec<PathBuf>), WorktreeError> {
-        let (taken, gone) = match self.take_objects(source) {
+    fn take_over(&self, source: &Source, given: Oid) -> Result<Taken, WorktreeError> {
+        let (references, gone) = match self.take_objects(source) {
             Ok(mut objects) => {
                 let references = self.take_references(source, given, &mut objects);
                 (references, self.take_metadata(source, &mut objects))
@@ -60,7 +63,7 @@ impl Private<'_> {
             Err(error) => (Err(error), forget_missing(source, self.links, &self.branch, None)),
         };
         // The commits of a detached HEAD are named by the metadata alone.
-        Ok((taken, gone?))
+        Ok(Taken { references, gone: gone? })
     }
 
     pub(super) fn take_objects<'s>(&self, source: &'s Source) -> Result<Objects<'s>, WorktreeError> {

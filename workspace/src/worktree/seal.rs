@@ -60,12 +60,11 @@ impl Worktree {
         source.shared(|| self.tie(&links))?;
         let private = self.private(&links);
         let tip = private.left().map(|tip| tip.to_string());
-        let Published { gone, not_kept } = match private.given() {
-            Some(_) => private.publish(&source)?,
-            None => {
-                let gone = forget_missing(&source, &links, &self.branch(), None)?;
-                Published { gone, ..Published::default() }
-            }
+        let Published { gone, not_kept } = if private.given().is_some() {
+            private.publish(&source)?
+        } else {
+            let gone = forget_missing(&source, &links, &self.branch(), None)?;
+            Published { gone, ..Published::default() }
         };
         set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
