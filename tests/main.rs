@@ -59,6 +59,7 @@ mod former;
 mod full;
 mod gc;
 mod git;
+mod git_settings;
 mod graph;
 mod guesses;
 mod guides;

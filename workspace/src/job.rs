@@ -13,7 +13,7 @@ use crate::error::WorkspaceError;
 use crate::irregular::{self, Irregular};
 use crate::live_diff::live_diff;
 use crate::name::Name;
-use crate::prepared::{Owner, Prepared};
+use crate::prepared::{CheckedOut, Owner, Prepared};
 use crate::release::{Loss, Status};
 use crate::removal::Removal;
 use crate::repository::{self, Committed, Diff, DiffOf, Head, Standing};
@@ -297,6 +297,11 @@ impl Job {
 
     /// Does the work, in this process and as its user.
     pub fn run(self) -> Result<Outcome, WorkspaceError> {
+        self.run_telling(&|_| {})
+    }
+
+    /// Does the same, and tells of the files of a new worktree as they are written.
+    pub fn run_telling(self, tell: &dyn Fn(CheckedOut)) -> Result<Outcome, WorkspaceError> {
         Ok(match self {
             Self::PrepareScratch { base, name, owner } => {
                 Outcome::Prepared(scratch::prepare(&base, &name, owner)?)
@@ -309,7 +314,7 @@ impl Job {
                 Outcome::Usable
             }
             Self::PrepareWorktree { worktree, base, author } => {
-                Outcome::Prepared(worktree.prepare(&base, author.as_ref())?)
+                Outcome::Prepared(worktree.prepare_telling(&base, author.as_ref(), tell)?)
             }
             Self::SealWorktree { worktree } => Outcome::Sealed(worktree.seal()?),
             Self::CommitRest { worktree, span, terms } => {

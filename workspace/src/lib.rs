@@ -83,7 +83,7 @@ pub use links::LinkError;
 pub use name::{Name, NameError};
 pub use open::OpenError;
 pub use placing::PlacingError;
-pub use prepared::{Branch, Grants, Kind, Made, Owner, Place, Prepared, Shown};
+pub use prepared::{Branch, CheckedOut, Grants, Kind, Made, Owner, Place, Prepared, Shown};
 pub use release::{Changes, Loss, Status};
 pub use removal::Removal;
 pub use repository::{

@@ -30,6 +30,21 @@ pub struct Prepared {
     pub environment: BTreeMap<String, String>,
 }
 
+/// Files of a new worktree, while they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedOut {
+    /// Number of files that are written.
+    pub done: usize,
+    /// Number of files of the commit.
+    pub total: usize,
+}
+
+impl std::fmt::Display for CheckedOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "its worktree is being made: {} of {} files", self.done, self.total)
+    }
+}
+
 /// The kinds of workspace, without their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -41,7 +41,7 @@ use crate::git::{Source, overrides};
 use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{Branch, Kind, Made, Owner, Place, Prepared};
+use crate::prepared::{Branch, CheckedOut, Kind, Made, Owner, Place, Prepared};
 use crate::tree::{self, remove_tree};
 
 /// Limit on the submodules that are named as empty.
@@ -91,6 +91,16 @@ impl Worktree {
     /// the branches of sibling worktrees and destroy shared objects. Object stores that the repository borrows from
     /// (`objects/info/alternates`) are not granted.
     pub fn prepare(&self, base: &Base, author: Option<&Author>) -> Result<Prepared, WorktreeError> {
+        self.prepare_telling(base, author, &|_| {})
+    }
+
+    /// Does the same, and tells of the files of a new worktree as they are written.
+    pub fn prepare_telling(
+        &self,
+        base: &Base,
+        author: Option<&Author>,
+        tell: &dyn Fn(CheckedOut),
+    ) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         source.refuse_borrowing()?;
         let directory = self.provide_directory(&source)?;
@@ -112,7 +122,7 @@ impl Worktree {
             let made = self.clear(&mut note, &source, &links)?;
             source.refuse_checked_out(&branch)?;
             source.shared(|| source.ensure_branch(&branch, &start))?;
-            self.check_out(&source, &links)?;
+            self.check_out(&source, &links, tell)?;
             made
         };
         let prepared = self.describe(&source, &links, made, &start, author)?;
@@ -175,7 +185,12 @@ impl Worktree {
     }
 
     /// Makes the directory, ties it to the repository and fills it with the branch's files.
-    fn check_out(&self, source: &Source, links: &Links) -> Result<(), WorktreeError> {
+    fn check_out(
+        &self,
+        source: &Source,
+        links: &Links,
+        tell: &dyn Fn(CheckedOut),
+    ) -> Result<(), WorktreeError> {
         fs::create_dir(&links.tree)
             .map_err(|source| WorktreeError::MakeTree { path: links.tree.clone(), source })?;
         source.shared(|| self.link(links))?;
@@ -185,6 +200,7 @@ impl Worktree {
             let mut options = CheckoutBuilder::new();
             // With filters, libgit2 would look for the attributes of each file in every directory above it.
             options.force().disable_filters(!conversion::is_possible(&open)?);
+            options.progress(|_, done, total| tell(CheckedOut { done, total }));
             open.checkout_head(Some(&mut options))?;
             Filtered::find(&open)?.age(&open)
         };
@@ -231,7 +247,7 @@ impl Worktree {
             }),
             grants: private.grants(source),
             notes: filtered.notes().into_iter().chain(about_submodules(&empty_submodules(links))).collect(),
-            environment: environment(author, &filtered, source),
+            environment: environment(author, &filtered, source, &links.tree),
         })
     }
 
@@ -325,8 +341,16 @@ fn about_submodules(empty: &[PathBuf]) -> Option<String> {
 }
 
 /// Returns the variables of a worker's git. No configuration is written.
-fn environment(author: Option<&Author>, filtered: &Filtered, source: &Source) -> BTreeMap<String, String> {
+fn environment(
+    author: Option<&Author>,
+    filtered: &Filtered,
+    source: &Source,
+    tree: &Path,
+) -> BTreeMap<String, String> {
     let mut added = filtered.settings(source.git());
+    if source.lacks_order(tree) {
+        added.push(("diff.orderFile", "/dev/null"));
+    }
     if !source.has_hooks_in_trees() {
         // A worker may read the hooks of the repository and execute none, and git would refuse each commit.
         added.push(("core.hooksPath", "/dev/null"));

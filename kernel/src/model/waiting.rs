@@ -48,6 +48,8 @@ words! {
         RateLimit => "rate_limit",
         /// The run is being started.
         Starting => "starting",
+        /// The worktree of the run is being made, which takes a while.
+        Preparing => "preparing",
         /// Earlier tasks are considered first.
         Turn => "turn",
         /// All slots are in use: in total, of the tenant, of the profile or of the lane.

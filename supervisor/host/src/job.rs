@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use shim::rundir::RunSpec;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
-use workspace::{Effort, Irregular, IrregularKind, Job, Outcome};
+use workspace::{CheckedOut, Effort, Irregular, IrregularKind, Job, Outcome};
 
 use self::wait::NoAnswer;
 use super::denial::Failed;
@@ -190,11 +190,31 @@ pub fn work_unless(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, JobFailure> {
+    work_telling(&Asker { cancel, told: &|_| {} }, identity, read, write, job)
+}
+
+/// The caller of a job that may take long.
+pub(crate) struct Asker<'a> {
+    /// Gives the job up.
+    pub(crate) cancel: &'a CancellationToken,
+    /// Takes the progress of a checkout, about once a second.
+    pub(crate) told: &'a dyn Fn(CheckedOut),
+}
+
+/// Does a job as [`work_unless`] does, and tells the caller of its progress.
+pub(crate) fn work_telling(
+    asker: &Asker<'_>,
+    identity: Option<policies::Identity>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    job: Job,
+) -> Result<Outcome, JobFailure> {
+    let cancel = asker.cancel;
     let task = match identity {
         Some(identity) => Task::Work { identity, read, write, job: Box::new(job) },
         None => Task::Here { read, write, job: Box::new(job) },
     };
-    match ask(&task, Stdio::null(), cancel)? {
+    match ask_telling(&task, Stdio::null(), asker)? {
         Reply::Done(outcome) => Ok(*outcome),
         Reply::Failed(failure) => Err(explained(&task, failure, cancel)),
         Reply::Probed | Reply::Taken | Reply::Placed | Reply::Denied(_) => Err(JobFailure::another_answer()),
@@ -278,6 +298,11 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
 }
 
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
+    ask_telling(task, stderr, &Asker { cancel, told: &|_| {} })
+}
+
+fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, JobFailure> {
+    let cancel = asker.cancel;
     let fail = |step: &str, e: &(dyn std::error::Error + 'static)| {
         let cause = if is_shortage(e) { Cause::NoProcess } else { Cause::Process };
         JobFailure { cause, ..JobFailure::process(format!("the job process failed to {step}: {e}")) }
@@ -297,9 +322,14 @@ fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, 
     }
     let mut child = command.spawn().map_err(|e| fail("start", &e))?;
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
-    let asked = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
-    let answer = match asked {
-        Ok(()) => wait::answer_of(&mut child, task.limit(), cancel),
+    let told = |line: &[u8]| {
+        if let Ok(files) = serde_json::from_slice(line) {
+            (asker.told)(files);
+        }
+    };
+    let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
+    let answer = match sent {
+        Ok(()) => wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, told: &told }),
         Err(e) => Err(NoAnswer::Unread(e)),
     };
     // Reaped before the reply is used, so that no zombie remains on any path below.

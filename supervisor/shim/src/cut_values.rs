@@ -130,7 +130,7 @@ mod tests {
             cut.line().map(|line| String::from_utf8(line).unwrap())
         };
         let short = "{\"name\":\"Bash, [x\",\"n\":[1,2]},".repeat(100_000);
-        let keys: String = (0..200_000).map(|n| format!("\"k{n}\":{n},")).collect();
+        let keys = (0..200_000).map(|n| format!("\"k{n}\":{n},")).collect::<Vec<_>>().concat();
         let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
         let long = format!("\"{}\",", "x".repeat(100_000)).repeat(100);
         for big in [

@@ -259,7 +259,9 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
         // The cursor is taken before the look, so that a start in between cuts the wait short.
         events.since = client.call(&events).await?.cursor;
         let shown = client.call(&show).await?;
-        if let Some(run) = shown.runs.iter().find(|run| run.id > seen) {
+        // Until its command is started, a run has no log, and the wait may have a reason.
+        let has_log = |run: &&kernel::Run| run.spawned_at.is_some() || run.ended_at.is_some();
+        if let Some(run) = shown.runs.iter().filter(has_log).find(|run| run.id > seen) {
             seen = run.id;
             events.wait = 0;
             if !output.json() {

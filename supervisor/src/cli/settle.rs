@@ -13,6 +13,8 @@ use verbs::{Events, Show, Shown};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
+/// Longest wait for events while a run is being started.
+const START_SECONDS: u64 = 2;
 
 /// Tasks that are waited for.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(super) struct Settling {
     open: Vec<TaskId>,
     /// Tasks that may have settled since the last look.
     due: VecDeque<TaskId>,
+    /// Tasks with a run whose command has not been started.
+    starting: Vec<TaskId>,
     events: Events,
     served: Served,
     waits: Waits,
@@ -37,7 +41,14 @@ impl Settling {
             }
         }
         let due = open.iter().cloned().collect();
-        Ok(Settling { due, open, events, served: Served::default(), waits: Waits::default() })
+        Ok(Settling {
+            due,
+            starting: Vec::new(),
+            open,
+            events,
+            served: Served::default(),
+            waits: Waits::default(),
+        })
     }
 
     /// Tasks that have not settled yet.
@@ -55,6 +66,11 @@ impl Settling {
                 return Ok(Some((shown, code)));
             }
             self.waits.tell(&shown);
+            // An outside worker starts no command.
+            let is_ours = shown.task.claim_expires.is_none();
+            let is_starting =
+                is_ours && shown.runs.iter().any(|run| run.spawned_at.is_none() && run.ended_at.is_none());
+            self.starting.extend(is_starting.then_some(task));
         }
         Ok(None)
     }
@@ -74,9 +90,12 @@ impl Settling {
                 return Ok(Some(settled));
             }
             self.served.look(client);
+            // No event tells of the progress of a start.
+            self.events.wait = if self.starting.is_empty() { WAIT_SECONDS } else { START_SECONDS };
             let page = client.call(&self.events).await?;
             self.events.since = page.cursor;
-            for task in page.events.into_iter().filter_map(|event| event.task_id) {
+            let told = page.events.into_iter().filter_map(|event| event.task_id);
+            for task in told.chain(self.starting.drain(..)) {
                 if self.open.contains(&task) && !self.due.contains(&task) {
                     self.due.push_back(task);
                 }

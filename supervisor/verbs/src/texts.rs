@@ -79,6 +79,10 @@ fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Fail
         ))
         .hint(put_right));
     }
+    // A shell takes a byte order mark for a part of the first command.
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(.."\u{feff}".len());
+    }
     String::from_utf8(bytes).map_err(|e| {
         Failure::usage(format!(
             "{} is not UTF-8 text: byte {} is invalid",
@@ -221,4 +225,20 @@ pub(super) fn own_task(named: Option<TaskId>, here: &Invocation) -> Result<TaskI
         Failure::usage("no task is named")
             .hint("name one, such as t_0123abcd; it may be left out only inside a run")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("script");
+        for (bytes, text) in [("\u{feff}echo\n", "echo\n"), ("echo \u{feff}\n", "echo \u{feff}\n"), ("", "")]
+        {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(read_text(&path).unwrap(), text);
+        }
+    }
 }

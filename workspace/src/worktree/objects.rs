@@ -250,6 +250,8 @@ mod tests {
 
     #[test]
     fn an_object_is_told_from_one_that_git_stops_at() {
+        use ObjectType::{Blob, Commit, Tag, Tree};
+
         let id = "12".repeat(NAME);
         let oid = Oid::from_str(&id).unwrap();
         let entry = |mode: &str, name: &str| [format!("{mode} {name}\0").as_bytes(), oid.as_bytes()].concat();
@@ -259,7 +261,6 @@ mod tests {
         let kinds = |kind, data: &[u8]| {
             parts(kind, data).map(|parts| parts.into_iter().map(|part| part.kind).collect::<Vec<_>>())
         };
-        use ObjectType::{Blob, Commit, Tag, Tree};
         assert_eq!(kinds(Commit, commit.as_bytes()), Ok(vec![Tree, Commit]));
         assert_eq!(kinds(Tag, tag.as_bytes()), Ok(vec![Commit]));
         assert_eq!(kinds(Tree, &tree), Ok(vec![Blob, Tree, Blob]));

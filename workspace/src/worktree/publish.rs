@@ -19,27 +19,40 @@ use crate::name::Name;
 /// References that hold commits for a branch that another process had moved.
 const KEPT: &str = "refs/supervisor";
 
+/// The end of a private part, of which the branch is in the repository.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    /// Files of the worktree's metadata that were removed, because they name objects that are not there.
+    pub(crate) gone: Vec<PathBuf>,
+    /// Reason why not all tags and stashes are kept.
+    pub(crate) not_kept: Option<WorktreeError>,
+}
+
+/// The end of a private part of which the objects are in the repository.
+struct Taken {
+    /// Result for the branch, with the reason why not all tags and stashes are kept.
+    references: Result<Option<WorktreeError>, WorktreeError>,
+    gone: Vec<PathBuf>,
+}
+
 impl Private<'_> {
     /// Takes over the worker's objects and references, and removes the private part. Does nothing if there is none. An interrupted
     /// call is repeated by the next.
     ///
-    /// Returns the files of the worktree's metadata that were removed, because they name objects that are not there.
-    pub(crate) fn publish(&self, source: &Source) -> Result<Vec<PathBuf>, WorktreeError> {
-        let Some(given) = self.given() else { return Ok(Vec::new()) };
-        let (taken, gone) = source.shared(|| self.take_over(source, given))?;
+    /// # Errors
+    /// The branch could not be moved, or nothing could be taken over.
+    pub(crate) fn publish(&self, source: &Source) -> Result<Published, WorktreeError> {
+        let Some(given) = self.given() else { return Ok(Published::default()) };
+        let Taken { references, gone } = source.shared(|| self.take_over(source, given))?;
         // The objects that cannot be taken over now will not be whole later either: the next run begins from the repository.
         self.discard()?;
-        taken.map(|()| gone)
+        references.map(|not_kept| Published { gone, not_kept })
     }
 
     /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
     /// put into the repository. Returns the result for the references, and the removed files of the metadata.
-    fn take_over(
-        &self,
-        source: &Source,
-        given: Oid,
-    ) -> Result<(Result<(), WorktreeError>, Vec<PathBuf>), WorktreeError> {
-        let (taken, gone) = match self.take_objects(source) {
+    fn take_over(&self, source: &Source, given: Oid) -> Result<Taken, WorktreeError> {
+        let (references, gone) = match self.take_objects(source) {
             Ok(mut objects) => {
                 let references = self.take_references(source, given, &mut objects);
                 (references, self.take_metadata(source, &mut objects))
@@ -50,7 +63,7 @@ impl Private<'_> {
             Err(error) => (Err(error), forget_missing(source, self.links, &self.branch, None)),
         };
         // The commits of a detached HEAD are named by the metadata alone.
-        Ok((taken, gone?))
+        Ok(Taken { references, gone: gone? })
     }
 
     pub(super) fn take_objects<'s>(&self, source: &'s Source) -> Result<Objects<'s>, WorktreeError> {
@@ -68,17 +81,14 @@ impl Private<'_> {
         source: &Source,
         given: Oid,
         objects: &mut Objects<'_>,
-    ) -> Result<(), WorktreeError> {
+    ) -> Result<Option<WorktreeError>, WorktreeError> {
         self.detach_from_foreign_branch(source)?;
         let kept = self.keep(source, objects);
-        let moved = match self.tip().filter(|tip| *tip != given) {
-            Some(tip) => {
-                self.refuse_incomplete(source, tip, objects)?;
-                self.move_branch(source, given, tip)
-            }
-            None => Ok(()),
-        };
-        moved.and(kept)
+        if let Some(tip) = self.tip().filter(|tip| *tip != given) {
+            self.refuse_incomplete(source, tip, objects)?;
+            self.move_branch(source, given, tip)?;
+        }
+        Ok(kept.err())
     }
 
     /// Copies the objects that the worker made.

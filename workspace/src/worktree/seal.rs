@@ -9,6 +9,7 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::metadata::forget_missing;
+use super::publish::Published;
 use super::{Worktree, WorktreeError, aside};
 use crate::git::Source;
 use crate::irregular;
@@ -30,6 +31,9 @@ pub struct Sealed {
     /// Commit of the branch as the run left it, in hex; none if the worktree was sealed before.
     #[serde(default)]
     pub tip: Option<String>,
+    /// Reason why not all tags and stashes of the run are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }
 
 impl Worktree {
@@ -58,13 +62,17 @@ impl Worktree {
         source.shared(|| self.tie(&links))?;
         let private = self.private(&links);
         let tip = private.left().map(|tip| tip.to_string());
-        set_aside.extend(match private.given() {
-            Some(_) => private.publish(&source)?,
-            None => forget_missing(&source, &links, &self.branch(), None)?,
-        });
+        let Published { gone, not_kept } = if private.given().is_some() {
+            private.publish(&source)?
+        } else {
+            let gone = forget_missing(&source, &links, &self.branch(), None)?;
+            Published { gone, ..Published::default() }
+        };
+        set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
-        Ok(Sealed { set_aside, more, tip })
+        let not_kept = not_kept.map(|error| error.to_string());
+        Ok(Sealed { set_aside, more, tip, not_kept })
     }
 
     /// Leaves nothing that git follows and the worker wrote.

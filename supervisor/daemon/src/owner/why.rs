@@ -55,6 +55,7 @@ pub fn merged(
     };
     // A run in progress waits for nothing.
     let about_runs = [
+        WaitingCode::Preparing,
         WaitingCode::Ending,
         WaitingCode::Unkillable,
         WaitingCode::Survivors,

@@ -9,7 +9,7 @@ use super::provision::Provision;
 use super::{closed, place};
 use base::exit::Code;
 use base::failure::Failure;
-use host::job;
+use host::job::{self, Asker};
 use service::leases::lease;
 use service::{BoardHandle, Service};
 
@@ -34,7 +34,8 @@ pub fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Pl
     let identity = place::identity(&spec, task, &own, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
     let at = (board.name(), workspaces.as_path());
-    let prepared = place::workspace(&spec, task, at, identity, &cancel).map_err(|e| refused(&e))?;
+    let asker = Asker { cancel: &cancel, told: &|_| {} };
+    let prepared = place::workspace(&spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
     if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
         match lease(service.root(), board.name(), (&task.id, run), &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),

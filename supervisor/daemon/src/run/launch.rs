@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use kernel::{Clock as _, Purpose};
 use policies::{BoardAccess, Identity, LaneHosts, Policy, SecretError, SecretStores, Surroundings};
 use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
-use workspace::{Prepared, WorkspaceSpec};
+use workspace::{CheckedOut, Prepared, WorkspaceSpec};
 
 use super::authorities;
 use super::environment::Environment;
@@ -26,6 +26,7 @@ use super::surroundings::{closed_places, surroundings};
 use super::survivors::ROOT_ID;
 use base::failpoint;
 use base::failure::Failure;
+use host::job::Asker;
 use host::spare::Spare;
 use setup::lanes::{Branch, EndingRules, Facts, Places, Start, Terms, search_path};
 
@@ -54,11 +55,12 @@ fn make_dirs(dirs: &[Option<&Path>]) -> Result<(), LaunchError> {
 
 /// Prepares all that a run needs. Blocks: it makes directories, and git may take long.
 ///
-/// `own_gid` allocates a group for the task alone.
+/// `own_gid` allocates a group for the task alone; `told` takes the progress of a checkout.
 pub(crate) fn prepare(
     host: &Host,
     order: &Order,
     own_gid: &dyn Fn() -> Result<u32, Failure>,
+    told: &dyn Fn(CheckedOut),
 ) -> Result<Launch, LaunchError> {
     const STAGE: Stage = Stage::MakeRunDirectory;
     let stores = host.root.secret_stores();
@@ -73,7 +75,8 @@ pub(crate) fn prepare(
     let identity = place::identity(&workspace, &order.task, &own, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = (&order.board, workspaces.as_path());
-    let prepared = place::workspace(&workspace, &order.task, at, identity, &order.cancel)?;
+    let asker = Asker { cancel: &order.cancel, told };
+    let prepared = place::workspace(&workspace, &order.task, at, identity, &asker)?;
     let begun = evidence::begin(&workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();

@@ -17,7 +17,7 @@ use super::stage::Stage;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::make_dir;
-use host::job::{self, JobFailure, system_reads};
+use host::job::{self, Asker, JobFailure, system_reads};
 use host::unlinked;
 use host::worker_user::{Standing, Unfit};
 
@@ -188,9 +188,10 @@ pub(crate) fn workspace(
     task: &Task,
     (board, workspaces): (&BoardName, &Path),
     identity: Option<Identity>,
-    cancel: &CancellationToken,
+    asker: &Asker<'_>,
 ) -> Result<Prepared, LaunchError> {
     const STAGE: Stage = Stage::PrepareWorkspace;
+    let cancel = asker.cancel;
     let here = |job: Job, place: Environment| {
         job.run().map_err(|e| {
             if is_shortage(&e) {
@@ -237,7 +238,7 @@ pub(crate) fn workspace(
             let place = Environment::Repository(repository.clone());
             let worktree = Worktree::new(repository, name);
             let job = Job::PrepareWorktree { worktree, base, author: Some(author) };
-            job::work_unless(cancel, identity, read, write, job)
+            job::work_telling(asker, identity, read, write, job)
                 .map_err(|failure| LaunchError::workspace(STAGE, place, failure))?
         }
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kernel::{Finished, RunId, Timestamp};
 use shim::rundir::StartedRecord;
 use tokio::sync::{mpsc, oneshot};
+use workspace::CheckedOut;
 
 use super::environment::Environment;
 use super::key::TaskKey;
@@ -19,6 +20,8 @@ const BOUND: usize = 256;
 pub enum Report {
     /// The task is claimed and the run is on the board.
     Claimed(Box<LiveRun>),
+    /// Its worktree is being made.
+    CheckingOut(CheckedOut),
     Launched(ShimHandle),
     /// The worker's command has started, at this time if it is news. None if an earlier daemon knew.
     Started(Box<StartedRecord>, Option<Timestamp>),
@@ -71,6 +74,11 @@ impl Reports {
     pub(crate) async fn tell(&self, key: &TaskKey, report: Report) {
         // The loop ends only with the daemon; the next one reads the board.
         drop(self.0.send((key.clone(), report)).await);
+    }
+
+    /// Reports progress to the owner loop, unless the queue is full: the next report is as good.
+    pub(crate) fn offer(&self, key: &TaskKey, report: Report) {
+        drop(self.0.try_send((key.clone(), report)));
     }
 
     /// Announces that the end of a run is about to be recorded, and waits for the owner loop's reply. Returns false if

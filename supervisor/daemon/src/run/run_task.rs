@@ -66,10 +66,11 @@ pub(crate) async fn run_task(
     context.tracer.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let (shared, place) = (Arc::clone(&context), (board.id(), run.id));
-    let own = Arc::clone(&board);
+    let (own, told_of) = (Arc::clone(&board), key.clone());
     let prepared = tokio::task::spawn_blocking(move || {
         let own_gid = || Provision::own_gid(&shared.service, &own, &order.task.id);
-        let mut launch = launch::prepare(&shared.host, &order, &own_gid)?;
+        let told = |files| shared.reports.offer(&told_of, Report::CheckingOut(files));
+        let mut launch = launch::prepare(&shared.host, &order, &own_gid, &told)?;
         shared.tracer.prepared(place, SystemClock.now());
         let child = launch::spawn(&mut launch)?;
         Ok((launch, child))

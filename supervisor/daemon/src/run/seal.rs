@@ -38,6 +38,7 @@ pub(crate) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<Sea
     let lost = |path: String, reason: String| LostArtifact { path, reason };
     match job::work(identity, job::system_reads(), write, Job::SealWorktree { worktree }) {
         Ok(Outcome::Sealed(sealed)) => {
+            // Tags and stashes are not of the branch, and hold up nothing.
             let more = (sealed.more > 0).then(|| {
                 lost(tree.display().to_string(), format!("{} more in it are renamed like these", sealed.more))
             });
@@ -45,7 +46,12 @@ pub(crate) fn seal(worktree: Worktree, identity: Option<Identity>) -> Result<Sea
                 .set_aside
                 .into_iter()
                 .map(|path| lost(path.display().to_string(), SET_ASIDE.to_owned()));
-            Ok(SealedTree { lost: told.chain(more).collect(), is_taken: true, tip: sealed.tip })
+            let not_kept = sealed.not_kept.map(|why| lost(branch, why));
+            Ok(SealedTree {
+                lost: told.chain(more).chain(not_kept).collect(),
+                is_taken: true,
+                tip: sealed.tip,
+            })
         }
         Ok(_) => Ok(SealedTree::failed(lost(branch, "the job process answered another question".to_owned()))),
         Err(failure) if failure.cause.is_lack() => Err(failure.message),

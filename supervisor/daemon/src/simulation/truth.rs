@@ -133,7 +133,7 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
             says(!waits || !is_quiet, "nothing of it ends")?;
             says(is_ending || desk.handles(&task.id), "nobody has asked its run to end")
         }
-        WaitingCode::Starting => says(desk.handles(&task.id), "nobody starts it"),
+        WaitingCode::Starting | WaitingCode::Preparing => says(desk.handles(&task.id), "nobody starts it"),
         WaitingCode::Slot => says(waits && others() > 0, "no slot is taken"),
         WaitingCode::Workspace => {
             says(waits && task.workspace != "scratch" && others() > 0, "nobody else works anywhere")

@@ -1,19 +1,24 @@
 //! Main function of the job process: reads its task from standard input, does it, and prints the reply.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid, setsid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shim::shortage::is_shortage;
-use workspace::Job;
 use workspace::placing::{self, PlacingError};
+use workspace::{CheckedOut, Job};
 
 use super::{Cause, JobFailure, MEMORY, Placing, Reply, Taking, Task};
+
+/// Least pause between two lines about a checkout.
+const PACE: Duration = Duration::from_secs(1);
 
 /// Runs the job process.
 ///
@@ -151,7 +156,18 @@ fn place(order: &Placing) -> Reply {
 }
 
 fn run(job: Job) -> Reply {
-    match job.run() {
+    let told_at = Cell::new(Instant::now());
+    let tell = |files: CheckedOut| {
+        if told_at.get().elapsed() < PACE {
+            return;
+        }
+        told_at.set(Instant::now());
+        if let Ok(line) = serde_json::to_string(&files) {
+            // A caller that has gone ends this process.
+            writeln!(std::io::stdout(), "{line}").ok();
+        }
+    };
+    match job.run_telling(&tell) {
         Ok(outcome) => Reply::Done(Box::new(outcome)),
         Err(e) => Reply::Failed(JobFailure::from(&e)),
     }

@@ -31,14 +31,19 @@ pub(super) enum NoAnswer {
     Unread(std::io::Error),
 }
 
-/// Reads the output of a job process to its end. A process without a reply is killed; it has no state to save.
-pub(super) fn answer_of(
-    child: &mut Child,
-    limit: Duration,
-    cancel: &CancellationToken,
-) -> Result<Vec<u8>, NoAnswer> {
+/// Terms of a wait.
+pub(super) struct Terms<'a> {
+    pub(super) limit: Duration,
+    pub(super) cancel: &'a CancellationToken,
+    /// Takes each line that comes before the reply.
+    pub(super) told: &'a dyn Fn(&[u8]),
+}
+
+/// Reads the output of a job process to its end, and returns all behind the last line. A process without a reply is killed; it has no state to
+/// save.
+pub(super) fn answer_of(child: &mut Child, terms: &Terms<'_>) -> Result<Vec<u8>, NoAnswer> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(Vec::new()) };
-    let read = read(&mut stdout, child.id(), limit, cancel);
+    let read = read(&mut stdout, child.id(), terms);
     if read.is_err() {
         // Fails if the process has ended by itself meanwhile.
         drop(child.kill());
@@ -47,27 +52,24 @@ pub(super) fn answer_of(
     read
 }
 
-fn read(
-    stdout: &mut ChildStdout,
-    pid: u32,
-    limit: Duration,
-    cancel: &CancellationToken,
-) -> Result<Vec<u8>, NoAnswer> {
+fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>, NoAnswer> {
+    let Terms { limit, cancel, told } = *terms;
     let deadline = Instant::now() + limit;
     let mut answer = Vec::new();
     let mut buffer = [0_u8; 8192];
     let mut progress = Progress::new(pid);
     loop {
+        if cancel.is_cancelled() {
+            return Err(NoAnswer::Cancelled);
+        }
+        // Also for a process that tells of its progress for ever.
+        if Instant::now() >= deadline {
+            return Err(NoAnswer::Overdue(limit));
+        }
         let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::MAX)) {
             // The signal (reload, stop) is for other threads; poll is never restarted automatically (signal(7)).
             Ok(0) | Err(Errno::EINTR) => {
-                if cancel.is_cancelled() {
-                    return Err(NoAnswer::Cancelled);
-                }
-                if Instant::now() >= deadline {
-                    return Err(NoAnswer::Overdue(limit));
-                }
                 if progress.has_stopped() {
                     return Err(NoAnswer::Stands(STILL));
                 }
@@ -81,7 +83,13 @@ fn read(
             Ok(n) if answer.len() + n > ANSWER => {
                 return Err(NoAnswer::Unread(ErrorKind::FileTooLarge.into()));
             }
-            Ok(n) => answer.extend_from_slice(buffer.get(..n).unwrap_or_default()),
+            Ok(n) => {
+                answer.extend_from_slice(buffer.get(..n).unwrap_or_default());
+                while let Some(end) = answer.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = answer.drain(..=end).collect();
+                    told(&line);
+                }
+            }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(NoAnswer::Unread(e)),
         }
@@ -132,6 +140,21 @@ mod tests {
 
     const LONG: Duration = Duration::from_mins(1);
 
+    fn answer(child: &mut Child, limit: Duration) -> Result<Vec<u8>, NoAnswer> {
+        answer_of(child, &Terms { limit, cancel: &CancellationToken::new(), told: &|_| {} })
+    }
+
+    #[test]
+    fn lines_come_before_the_answer() {
+        let mut child = shell("echo one; echo two; printf three");
+        let lines = std::cell::RefCell::new(Vec::new());
+        let told = |line: &[u8]| lines.borrow_mut().push(String::from_utf8_lossy(line).into_owned());
+        let terms = Terms { limit: LONG, cancel: &CancellationToken::new(), told: &told };
+        assert_eq!(answer_of(&mut child, &terms).unwrap(), b"three");
+        assert_eq!(*lines.borrow(), ["one\n", "two\n"]);
+        child.wait().unwrap();
+    }
+
     fn shell(script: &str) -> Child {
         Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
@@ -143,11 +166,11 @@ mod tests {
         // This process works all the time: a sleeping one would seem to hang if the host is too slow for the signals.
         let dir = tempfile::tempdir().unwrap();
         let go = dir.path().join("go");
-        let mut child = shell(&format!("until [ -e {} ]; do :; done; echo here", go.display()));
+        let mut child = shell(&format!("until [ -e {} ]; do :; done; printf here", go.display()));
         let (tell, told) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
             tell.send(pthread_self()).unwrap();
-            let answer = answer_of(&mut child, LONG, &CancellationToken::new());
+            let answer = answer(&mut child, LONG);
             child.wait().unwrap();
             answer
         });
@@ -157,7 +180,7 @@ mod tests {
             std::thread::yield_now();
         }
         std::fs::write(&go, "").unwrap();
-        assert_eq!(reader.join().unwrap().unwrap(), b"here\n");
+        assert_eq!(reader.join().unwrap().unwrap(), b"here");
         assert!(taken.load(std::sync::atomic::Ordering::Relaxed));
     }
 
@@ -168,7 +191,7 @@ mod tests {
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let mut child = shell(&format!("exec cat {}", fifo.display()));
         let started = Instant::now();
-        let answer = answer_of(&mut child, LONG, &CancellationToken::new());
+        let answer = answer(&mut child, LONG);
         assert!(matches!(answer, Err(NoAnswer::Stands(STILL))), "{answer:?}");
         assert!(started.elapsed() < LONG / 2);
         assert!(!child.wait().unwrap().success());
@@ -176,7 +199,7 @@ mod tests {
 
     #[test]
     fn who_works_on_is_not_taken_for_one_that_stands() {
-        let mut child = shell("read -r _; echo done");
+        let mut child = shell("read -r _; printf done");
         let mut stdin = child.stdin.take().unwrap();
         let begun = Instant::now();
         let writer = std::thread::spawn(move || {
@@ -187,7 +210,7 @@ mod tests {
             }
             stdin.write_all(b"\n").unwrap();
         });
-        assert_eq!(answer_of(&mut child, LONG, &CancellationToken::new()).unwrap(), b"done\n");
+        assert_eq!(answer(&mut child, LONG).unwrap(), b"done");
         writer.join().unwrap();
         child.wait().unwrap();
     }
@@ -196,7 +219,7 @@ mod tests {
     fn who_never_stops_working_is_ended_when_its_time_is_over() {
         let mut child = shell("while :; do :; done");
         let limit = Duration::from_millis(300);
-        let answer = answer_of(&mut child, limit, &CancellationToken::new());
+        let answer = answer(&mut child, limit);
         assert!(matches!(answer, Err(NoAnswer::Overdue(_))), "{answer:?}");
         assert!(!child.wait().unwrap().success());
     }
@@ -206,7 +229,7 @@ mod tests {
         let mut child = shell("while :; do :; done");
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let answer = answer_of(&mut child, LONG, &cancel);
+        let answer = answer_of(&mut child, &Terms { limit: LONG, cancel: &cancel, told: &|_| {} });
         assert!(matches!(answer, Err(NoAnswer::Cancelled)), "{answer:?}");
         assert!(!child.wait().unwrap().success());
     }

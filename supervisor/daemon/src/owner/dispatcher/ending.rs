@@ -182,6 +182,7 @@ mod tests {
 
     use shim::rundir::StartedRecord;
     use tokio::sync::oneshot;
+    use workspace::CheckedOut;
 
     use super::super::super::event::Event;
     use super::*;
@@ -232,6 +233,20 @@ mod tests {
             report(&mut dispatcher, &key, Report::Ended(None));
             assert!(dispatcher.is_done());
         }
+    }
+
+    #[test]
+    fn a_worktree_that_is_being_made_is_shown_with_its_progress_until_it_is_there() {
+        let (mut dispatcher, key) = adopting();
+        let shown = |dispatcher: &Dispatcher| dispatcher.snapshot().live[0].note.clone();
+        let files = || Report::CheckingOut(CheckedOut { done: 1200, total: 60_000 });
+        report(&mut dispatcher, &key, files());
+        assert_eq!(shown(&dispatcher), None, "its command runs");
+        if let Some(live) = dispatcher.slots.get_mut(&key).and_then(|slot| slot.live.as_mut()) {
+            live.phase = Phase::Starting;
+        }
+        report(&mut dispatcher, &key, files());
+        assert_eq!(shown(&dispatcher).unwrap(), "its worktree is being made: 1200 of 60000 files");
     }
 
     #[test]

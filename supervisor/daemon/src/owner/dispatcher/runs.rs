@@ -27,6 +27,13 @@ impl Dispatcher {
             Report::Started(record, begun) => self.started(&key, &record, begun, now),
             Report::Ended(ended) => self.ended(key, ended.as_deref(), now),
             Report::ClaimFailed(failure) => self.claim_failed(key, failure, now),
+            Report::CheckingOut(files) => {
+                let live = self.slots.get_mut(&key).and_then(|slot| slot.live.as_mut());
+                if let Some(live) = live.filter(|live| live.phase == Phase::Starting) {
+                    live.note = Some(files.to_string());
+                }
+                Vec::new()
+            }
             Report::Shortage(why) => {
                 self.backoff.shortage(why, now);
                 Vec::new()
@@ -98,6 +105,10 @@ impl Dispatcher {
     fn launched(&mut self, key: &TaskKey, shim: ShimHandle) -> Vec<Action> {
         let Some(slot) = self.slots.get_mut(key) else { return Vec::new() };
         if let Some(live) = &mut slot.live {
+            if live.phase == Phase::Starting {
+                // The workspace is there.
+                live.note = None;
+            }
             live.deadline_us = shim.deadline_us;
             live.workspace_path.clone_from(&shim.workspace_path);
             live.cgroup.clone_from(&shim.cgroup);

@@ -33,6 +33,7 @@ impl Dispatcher {
                 (Some(Phase::Ending | Phase::Settling), None) => {
                     waiting(WaitingCode::Ending, "its run is being ended".to_owned())
                 }
+                (Some(Phase::Starting), Some(note)) => waiting(WaitingCode::Preparing, note),
                 (Some(Phase::Starting | Phase::Running) | None, _) => {
                     waiting(WaitingCode::Starting, "is being started".to_owned())
                 }
