@@ -194,15 +194,16 @@ pub fn work_unless(
 }
 
 /// The caller of a job that may take long.
-pub(crate) struct Asker<'a> {
+#[expect(missing_debug_implementations, reason = "a function")]
+pub struct Asker<'a> {
     /// Gives the job up.
-    pub(crate) cancel: &'a CancellationToken,
+    pub cancel: &'a CancellationToken,
     /// Takes the progress of a checkout, about once a second.
-    pub(crate) told: &'a dyn Fn(CheckedOut),
+    pub told: &'a dyn Fn(CheckedOut),
 }
 
 /// Does a job as [`work_unless`] does, and tells the caller of its progress.
-pub(crate) fn work_telling(
+pub fn work_telling(
     asker: &Asker<'_>,
     identity: Option<policies::Identity>,
     read: Vec<PathBuf>,
