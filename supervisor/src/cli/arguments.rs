@@ -1,4 +1,4 @@
-//! Grammar of the command line: the global options, and the words of the table.
+//! The grammar of the command line: global options, and the subcommands of the table.
 
 use clap::Command;
 use kernel::BoardName;
@@ -92,7 +92,7 @@ macro_rules! of_the_command_line {
 
         /// Returns the word of a name with its options, as the whole command line has it.
         fn word(name: &str) -> Option<Command> {
-            // A process parses one command line, and the parser wants names that live as long.
+            // Clap wants names of static lifetime. The leak is bounded, as a process parses one command line.
             let begun = || Command::new(&*name.to_owned().leak());
             $($(if is_named(name, stringify!($command)) {
                 return Some(<$arguments as clap::Args>::augment_args(begun()));

@@ -1,4 +1,4 @@
-//! `assign` at the command line: one task, or all that have something in common.
+//! `assign` at the command line: for one task, or for all that a filter selects.
 
 use kernel::Status;
 
@@ -33,7 +33,7 @@ pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Re
         });
         all.results.push(One::of(id, done));
     }
-    // What is wrong with an assignee is so for all tasks.
+    // Obstacles of the assignee are the same for all tasks.
     warnings.sort();
     warnings.dedup();
     output.warn(&warnings);

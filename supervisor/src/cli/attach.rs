@@ -1,5 +1,5 @@
-//! `attach` at the command line: with a file it attaches that; with a task alone it shows what the agent does, and sends it what a person types: keys
-//! where its program runs at a terminal, else lines.
+//! `attach` at the command line: attaches a file to a task. With only a task, it shows the agent's output and sends it
+//! what a person types: keys if the program has a terminal, else lines.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -75,7 +75,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
                 }
                 Left::Signalled(code) => return Ok(code),
                 Left::Over => {
-                    // It was shown at the terminal, up to where the log is read on.
+                    // The terminal has shown the log up to this offset.
                     stream.has_text |= log.offset.is_some_and(|offset| offset > 0);
                     continue;
                 }
@@ -89,7 +89,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
         if !piece.text.is_empty() || (piece.run_id.is_some() && !piece.ended) {
             continue;
         }
-        // The cursor is taken before the look, so that what happens in between cuts the wait short.
+        // The cursor is read before the task, so that changes in between end the wait early.
         news.wait = 0;
         news.since = client.call(&news).await?.cursor;
         let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
@@ -117,7 +117,7 @@ async fn until<T>(
 ) -> Result<T, Failure> {
     let mut answer = std::pin::pin!(answer);
     loop {
-        // The answer stays pinned, and a line that is not taken stays in the channel.
+        // Cancel-safe: the answer stays pinned, and an unread line stays in its channel.
         tokio::select! {
             answer = &mut answer => return answer,
             Some(line) = hands.line() => send(client, task, line).await,
@@ -180,7 +180,7 @@ impl Hands {
 fn typed() -> mpsc::Receiver<String> {
     let (lines, typed) = mpsc::channel(TYPED);
     complain("A line that you type is sent to the agent. Press Ctrl-C to leave it alone.");
-    // It ends with the process: nothing ends a read of a terminal.
+    // The thread ends with the process, because a blocking read of a terminal cannot be cancelled.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if !line.trim().is_empty() && lines.blocking_send(line).is_err() {
@@ -250,7 +250,7 @@ impl Stream {
 
     fn line(&self, line: &str) -> Result<(), Failure> {
         if self.output.json() {
-            // Nothing that a worker wrote is left out for how it begins: it can write what looks like the supervisor's own lines.
+            // No line is dropped for its prefix: a worker can imitate the supervisor's own lines.
             if line.trim().is_empty() {
                 return Ok(());
             }
@@ -260,7 +260,7 @@ impl Stream {
     }
 
     fn note(&self, text: &str) -> Result<(), Failure> {
-        // A program that reads lines finds the ends of runs among the events.
+        // Programs that read JSON learn of the ends of runs from the events.
         if self.output.json() {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! `attach` at the terminal of a worker: what it draws is shown, and what a person types goes to it, until they leave or the run ends.
+//! `attach` for the terminal of a worker: shows its output and sends it typed keys, until the person leaves or the run
+//! ends.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -91,8 +92,8 @@ impl Keyboard {
         let left = loop {
             here.send();
             let pause = here.pause;
-            // Each arm can be dropped: the log is asked again from the same place, keys and signals stay where they are, and what is
-            // being sent is kept beside the loop.
+            // Each branch is cancel-safe: the log is read again from the same offset, unread keys and signals stay in
+            // their streams, and a pending piece is kept outside of the loop.
             tokio::select! {
                 room = here.screen.room(), if here.pending.is_some() => match (room, here.pending.take()) {
                     (Some(room), Some(piece)) => drop(room.send(piece)),
@@ -104,7 +105,7 @@ impl Keyboard {
                         if piece.text.is_empty() { break Left::Over }
                     }
                     Ok(piece) => here.show(log, &piece),
-                    // The run goes on without a daemon; the next one knows it.
+                    // The run continues without a daemon, and the next daemon takes it over.
                     Err(failure) if matches!(failure.code, Code::Unreachable | Code::TryAgain) => tokio::time::sleep(AGAIN).await,
                     Err(failure) => {
                         drop(here);
@@ -161,7 +162,7 @@ impl<'a> Attached<'a> {
     /// Takes typed bytes, up to the key that leaves.
     fn typed(&mut self, keys: &[u8]) -> Option<Left> {
         let end = keys.iter().position(|key| *key == LEAVE);
-        // A person who types into a worker that reads nothing for long is not kept in memory.
+        // The buffer is limited, in case the worker reads nothing for a long time.
         if self.unsent.len() < PIECE * 64 {
             self.unsent.extend_from_slice(&keys[..end.unwrap_or(keys.len())]);
         }
@@ -201,7 +202,7 @@ impl<'a> Attached<'a> {
                 self.typist = Some(name);
             }
             Ok(_) => self.typist = None,
-            // It was perhaps passed, so it is not sent again.
+            // The input may have reached the worker, so it is not sent again.
             Err(_) => self.pause = Some(Instant::now() + AGAIN),
         }
     }
@@ -221,7 +222,7 @@ impl<'a> Attached<'a> {
             let bye = Type { leave: true, ..Type::attached(self.task, self.holder) };
             drop(self.client.call(&bye).await);
         };
-        // Where nobody answers, it is given back when its time is over.
+        // Without a response, the daemon releases the keyboard when its time is over.
         drop(tokio::time::timeout(Duration::from_secs(2), last).await);
     }
 }

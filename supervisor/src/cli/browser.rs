@@ -1,7 +1,7 @@
-//! The browser of the person at this terminal: how it is found, and how it gets a link.
+//! Finds the browser of the person at this terminal, and gives it a link.
 //!
-//! A link never stands in a command line, which every user of the host may read. The browser gets the address of a
-//! page that only its user may read, and the page leads on to the link.
+//! A link is never a command line argument, because every user of the host may read those. The browser gets the path of
+//! a page that only its user may read, and the page redirects to the link.
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -35,7 +35,8 @@ impl Browser {
     }
 
     fn named(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        // A list, of which the first is taken; its program may have arguments, as in `firefox --new-window %s`.
+        // `BROWSER` is a list, of which the first entry is used. An entry may have arguments, as in `firefox
+        // --new-window %s`.
         let named = variable("BROWSER").and_then(|list| {
             let mut words = shlex::split(list.split(':').next()?)?.into_iter();
             Some(Browser { program: words.next()?, arguments: words.collect() })
@@ -59,7 +60,7 @@ impl Browser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C at this terminal is not for the browser.
+            // Ctrl-C at this terminal must not reach the browser.
             .process_group(0)
             .spawn();
         started.map(drop).map_err(|e| format!("{} was not started: {e}", self.program))
@@ -101,7 +102,7 @@ fn page(dirs: &[PathBuf], link: &str) -> Result<PathBuf, String> {
 
 fn write(dir: &Path, link: &str) -> std::io::Result<PathBuf> {
     let link = link.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
-    // `tempfile` makes its files with mode 0600.
+    // `tempfile` creates files with mode 0600, so only this user can read the link.
     let mut page = tempfile::Builder::new().prefix(PAGE.0).suffix(PAGE.1).tempfile_in(dir)?;
     write!(
         page,

@@ -1,5 +1,5 @@
-//! Completions that ask the board for names. A shell calls this program at each press of its key, so it answers soon or not at all, and what
-//! fails is silent.
+//! Completions that ask the board for names. A shell calls this program for each press of Tab, so it responds within a
+//! short time or not at all, and its failures are silent.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ fn with_verbs_of_attachments(command: Command) -> Command {
 fn with_plugins(command: Command) -> Command {
     let Ok(root) = line().chosen_root() else { return command };
     let plugins = Plugins::load(&root);
-    // The names of commands live as long as the process, which ends with its answer.
+    // Clap wants names of static lifetime. The process ends after its response.
     let named = |name: &str, about: &str| {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         Command::new(name).about(cut(&printable(about), TITLE))
@@ -183,7 +183,7 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     let found = runtime.block_on(async {
         let mut line = line();
         if of == Named::Board {
-            // What is typed is no board yet.
+            // The typed word is not a complete name of a board yet.
             line.global.board = None;
         }
         let client = line.client().ok()?;
@@ -201,7 +201,7 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     runtime.shutdown_background();
     let names = found.into_iter().flat_map(|found| found.names);
     let candidate = |name: Name| {
-        // The text of others is shown by the shell as it is.
+        // The shell prints the text as it is, so control characters in others' texts are escaped.
         let about = name.about.map(|about| cut(&printable(&about), TITLE).into());
         CompletionCandidate::new(name.name).help(about)
     };

@@ -1,4 +1,4 @@
-//! The script by which a shell asks this program for completions.
+//! The script through which a shell asks this program for completions.
 
 use clap_complete::Shell;
 use clap_complete::env::Shells;

@@ -1,4 +1,4 @@
-//! `dashboard` at the command line: a link for a browser, and the sessions that have come of such links.
+//! `dashboard` at the command line: a link for a browser, and the sessions of browsers.
 
 use kernel::{BoardName, Tenant};
 

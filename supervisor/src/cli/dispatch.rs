@@ -1,4 +1,4 @@
-//! `dispatch` at the command line: asks a daemon, or is one until nothing is left to do.
+//! `dispatch` at the command line: asks the daemon, or runs as one until no work is left.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn code_of(shown: &Shown, run: &Run) -> u8 {
 /// Waits for a pass, and tells a person who has waited for a while what for.
 async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
     tokio::select! {
-        // Cancel-safe: the pass is only borrowed, and goes on below.
+        // Cancel-safe: the pass is only borrowed, and continues below.
         done = &mut pass => return done,
         () = tokio::time::sleep(LONG) => {}
     }
@@ -96,7 +96,7 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
 async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<u8, Failure> {
     let mut events = Events { task: Some(spawned.task_id.clone()), limit: 1000, ..Events::default() };
     loop {
-        // The cursor is taken before the look, so that an end in between cuts the wait short.
+        // The cursor is read before the runs, so that an end in between ends the wait early.
         events.since = client.call(&events).await?.cursor;
         let runs = Runs { task_id: Some(spawned.task_id.clone()), ..Runs::default() };
         let (runs, _) = pages::all(client, &runs).await?;

@@ -120,7 +120,7 @@ fn matches(glob: &[char], name: &[char]) -> bool {
             }
             Some(c) if *c == '?' || *c == name[seen] => (at, seen) = (at + 1, seen + 1),
             Some(_) | None => {
-                // The last star takes one character more.
+                // Backtracks: the last star takes one more character.
                 let Some((of_star, taken)) = star else { return false };
                 star = Some((of_star, taken + 1));
                 (at, seen) = (of_star + 1, taken + 1);

@@ -1,4 +1,5 @@
-//! `doctor` at the command line: looks by itself, so that it works beside a daemon that does not answer.
+//! `doctor` at the command line: makes its checks in this process, so that it works even if the daemon does not
+//! respond.
 
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
@@ -24,7 +25,7 @@ async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
     if OwnerLock::owner(root).is_none() {
         return Ok(None);
     }
-    // One that is open tells of all; of those that lie here, some may not be.
+    // Any open board leads to the daemon's whole report, but some of the root's boards may be unusable.
     for name in root.board_names()?.into_iter().chain([BoardName::default()]) {
         let client = Client::new(root.clone(), name, None);
         if let Ok(status) = client.call(&Status::default()).await

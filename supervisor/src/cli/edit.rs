@@ -1,4 +1,4 @@
-//! `edit` at the command line: with nothing named it opens the task in an editor.
+//! `edit` at the command line. Without options it opens the task in an editor.
 
 use super::editor;
 use crate::client::Client;

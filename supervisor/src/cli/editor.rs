@@ -1,4 +1,4 @@
-//! Texts that a person changes in an editor.
+//! Texts that a person edits in an editor.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn run_editor(text: &str, suffix: &str) -> Result<String, Failure> {
     file.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
     let editor =
         ["VISUAL", "EDITOR"].into_iter().find_map(environment::text).unwrap_or_else(|| "vi".to_owned());
-    // As git does: the variable may hold arguments, so a shell takes it apart.
+    // As in git, a shell runs the editor, because the variable may contain arguments.
     let status = Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$@\""), "editor"])
         .arg(file.path())

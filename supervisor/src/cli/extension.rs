@@ -1,4 +1,4 @@
-//! `supervisor PLUGIN VERB …`: a first word that is none of ours is looked for among the plugins.
+//! `supervisor PLUGIN VERB …`: looks for an unknown first word among the plugins.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

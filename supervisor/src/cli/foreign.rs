@@ -1,4 +1,4 @@
-//! Words of other programs, and what does the same here.
+//! Commands of other programs, and the corresponding commands here.
 
 use std::ffi::OsString;
 

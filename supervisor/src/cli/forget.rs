@@ -1,4 +1,4 @@
-//! `login --forget`: removes the kept files of an assignee, and their copies among the sessions of tasks.
+//! `login --forget`: removes the stored login of an assignee, and its copies in the sessions of tasks.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! `help docs/NAME.md`: the pages of the documentation, which a host has where it has the program.
+//! `help docs/NAME.md`: the pages of the documentation, which are part of the program.
 
 /// Declares the pages by their names beneath `docs/`.
 macro_rules! pages {

@@ -1,4 +1,4 @@
-//! Flags that are understood and change nothing: each prints a warning.
+//! Flags that are accepted but have no effect. Each prints a warning.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;

@@ -1,4 +1,4 @@
-//! `login` at the command line: a person logs the program of a profile or a lane in.
+//! `login` at the command line: a person logs in the program of a profile or a lane.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `logs`: what runs have written, of one task or of several, as it stands or until they have ended.
+//! `logs`: shows the output of runs, of one task or several, once or until they end.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
             .hint("name one task, or leave --run out"));
     }
     if logs.task_ids.len() > 1 {
-        // A name that is wrong is refused before anything is printed.
+        // All tasks are checked before anything is printed.
         for task in &logs.task_ids {
             client.call(&Log { task_id: Some(task.clone()), limit: Some(0), ..Log::default() }).await?;
         }
@@ -86,7 +86,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
         }
         return Ok(0);
     }
-    // What is there already comes in the order of the tasks, what comes later in the order in which it is written.
+    // Existing output comes first, in the order of the tasks; later output comes in the order in which it is written.
     for source in &mut sources {
         source.so_far(client, line.output).await?;
     }
@@ -223,7 +223,7 @@ impl Source {
         loop {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
-            // In JSON the end of a run is printed where it is followed.
+            // An empty piece marks the end of a run, which JSON output reports only in `follow_to_end`.
             if !piece.text.is_empty() {
                 self.take(&piece, output)?;
             }
@@ -244,7 +244,7 @@ impl Source {
                 waits.warn_without_daemon(client).await;
             }
             if piece.run_id.is_none() {
-                // What it waits for may change without an event of it.
+                // The reason of the wait may change without an event of the task, so this polls.
                 self.log.wait = NOT_STARTED_SECONDS;
                 let task = &piece.task_id;
                 if !std::mem::replace(&mut has_told, true) {

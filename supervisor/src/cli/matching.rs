@@ -1,4 +1,4 @@
-//! A verb about all tasks that have something in common: it shows them, asks, and then goes through them.
+//! Applies a verb to all tasks that a filter selects, after it has shown them and asked for confirmation.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};

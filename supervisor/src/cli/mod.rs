@@ -1,4 +1,4 @@
-//! The command line: parse, call the verb, print its reply, end with the right code.
+//! The command line: parses it, calls the verb, prints the reply, and sets the exit code.
 
 mod answer;
 mod arguments;
@@ -122,7 +122,7 @@ pub(crate) fn main() -> ExitCode {
     let Cli { global, word } = cli;
     let output = Output::new(global.json, global.color);
     output.warn(&warnings);
-    // A worker's environment is small and a command is short: one thread does.
+    // One thread is sufficient for a short command, also under the limits of a worker.
     let runtime = if matches!(word, Word::Daemon(_) | Word::Dispatch(_) | Word::Demo(_) | Word::Service(_)) {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
     } else {
@@ -131,7 +131,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(word.run(&CommandLine { global, output }));
-            // Reads that are still under way (a watcher's) need not end first.
+            // Reads in progress, such as those of `watch`, need not finish.
             runtime.shutdown_background();
             outcome
         }
@@ -185,7 +185,7 @@ impl CommandLine {
     /// A client for the board and the run that are meant.
     fn client(&self) -> Result<Client, Failure> {
         let worker = WorkerSelf::from_env(environment::text)?;
-        // Inside a run only the daemon is asked.
+        // A worker reaches the board only through the daemon, so the directory of the root is not checked here.
         let root = if worker.is_some() { self.chosen_root()? } else { self.root()? };
         let board = boards::current(&root, self.global.board.clone())?;
         Ok(Client::new(root, board, worker))

@@ -1,4 +1,4 @@
-//! Exit codes of finished work: of a run, and of a task that does not go on by itself.
+//! Exit codes for the outcome of a run, and of a task that no longer continues by itself.
 
 use kernel::{BlockKind, Outcome, Run, Status};
 
@@ -22,7 +22,7 @@ fn of_run(run: &Run) -> u8 {
             | Outcome::ReviewRequested
             | Outcome::CheckPassed,
         ) => 0,
-        // A person has ended it: its task waits for one, whatever signal that took.
+        // The task waits for a person now, whatever signal ended its worker.
         Some(Outcome::Blocked | Outcome::Cancelled) => NEEDS_A_PERSON,
         Some(Outcome::TimedOut) => TIMED_OUT,
         Some(_) | None => of_command(run),

@@ -1,4 +1,4 @@
-//! Lists at the command line: pages are put together, up to as many rows as are asked for.
+//! Lists at the command line: fetches pages up to the requested number of rows.
 
 use crate::client::Client;
 use crate::output::Output;

@@ -1,4 +1,4 @@
-//! `plugin` at the command line: what extends this program. Its directories are written by this process, with the rights of its user.
+//! `plugin` at the command line: manages plugins. This process writes their directories with the rights of its user.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};

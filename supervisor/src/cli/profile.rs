@@ -1,4 +1,4 @@
-//! `profile` at the command line: who workers can be. Its files are written by this process, with the rights of its user.
+//! `profile` at the command line: manages profiles. This process writes the files with the rights of its user.
 
 use std::path::{Path, PathBuf};
 
@@ -340,7 +340,7 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
     };
     let mut left_out = left_out;
     left_out.extend(draft.grants());
-    // A profile is kept as it was written, with its comments, where its name needs no change.
+    // If the name is the same, the text is kept with its comments.
     let text = if is_profile && said == name.as_str() { text } else { draft.text(name.as_str()) };
     Ok((name, text, left_out))
 }
@@ -364,7 +364,7 @@ async fn written(
     let is_new = files::path_of(client.root(), &name).symlink_metadata().is_err();
     let lanes = client.call(&ListLanes::default()).await?;
     if is_new && lanes.iter().any(|lane| lane.name == name.as_str()) {
-        // Its tasks are those of the lane, so the profile has to be on it.
+        // The profile takes over the tasks assigned to the lane, so it has to run on this lane.
         if persona.settings.lane.as_ref() != Some(&name) {
             return Err(Failure::new(
                 Code::Conflict,

@@ -1,4 +1,4 @@
-//! The stream of an agent, as a person reads it.
+//! The readable form of an agent's output.
 
 use crate::output::Output;
 use base::terminal::printable_output;

@@ -1,5 +1,5 @@
-//! Refuses a command line that cannot be parsed like all errors: one error, a hint, and JSON where asked for. A line without a verb
-//! asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
+//! Reports an unparsable command line like all errors: one error, a hint, and JSON if requested. A line without a verb
+//! shows the help, as `hermes kanban` does, and is no error.
 
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
@@ -22,7 +22,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
         drop(error.print());
         return ExitCode::SUCCESS;
     }
-    // The flag is looked for by hand: the line as a whole has no meaning.
+    // The flag is searched for by hand, because the line could not be parsed.
     let json = words.iter().any(|word| word == "--json");
     let names_no_verb = matches!(
         error.kind(),
@@ -63,7 +63,7 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     let mut command = super::command();
     let name = meant(&mut command, words).get_bin_name().unwrap_or("supervisor").to_owned();
     let name = name.strip_suffix(" help").unwrap_or(&name);
-    // From the least like it to the most.
+    // Clap lists the most similar word last.
     let like = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(like)) => like.as_slice(),
         Some(ContextValue::String(like)) => std::slice::from_ref(like),
@@ -78,7 +78,7 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
         ways.splice(0..0, topics.take(3).map(|topic| format!("supervisor help {topic}")).collect::<Vec<_>>());
     }
     if ways.is_empty() && is_help {
-        // Of `help` the parser knows no words that are like another one.
+        // Clap suggests no similar words for an argument of `help`.
         let command = super::command();
         let known =
             command.get_subcommands().map(clap::Command::get_name).filter(|known| is_like(word, known));
@@ -162,7 +162,7 @@ fn said(error: &Error, words: &[OsString]) -> String {
 /// Returns true if a command line is valid with `--` before the refused word.
 fn is_taken_behind_dashes(error: &Error, words: &[OsString]) -> bool {
     let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return false };
-    // Behind them `run` takes any word for the command.
+    // `run` takes all words after `--` as its command, so this hint would mislead.
     if words.get(compat::first_verb(words)).is_some_and(|word| word == "run") {
         return false;
     }
@@ -180,7 +180,7 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     let mut command = super::command();
     let meant = meant(&mut command, words);
     let name = meant.get_bin_name().unwrap_or("supervisor").to_owned();
-    // The parser's own usage lists the options that were given as though they had to be.
+    // The usage in clap's error shows the given options as mandatory.
     let text = match text.split_once("\n\nUsage: ") {
         Some((said, _)) => format!("{said}\n\n{}", meant.render_usage()),
         None => text.to_owned(),
@@ -190,7 +190,7 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
 
 /// The command, or the verb of a command, that a line names.
 fn meant<'a>(command: &'a mut clap::Command, words: &[OsString]) -> &'a mut clap::Command {
-    // Gives each subcommand its whole name.
+    // Sets the full name of each subcommand, such as `supervisor boards list`.
     command.build();
     let mut meant = command;
     for word in words.iter().skip(compat::first_verb(words)).filter_map(|word| word.to_str()) {

@@ -1,4 +1,4 @@
-//! `restore` at the command line: puts a backup in the place of a board that is not in use.
+//! `restore` at the command line: replaces a board that is not in use by a backup.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,8 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
                     | E::Corrupt { .. }
             );
             if let Some(dir) = path.parent() {
-                // A board that there was not before is not to be listed as one that is damaged.
+                // Removes the directory of a board that did not exist before, which would be listed as damaged.
+                // `remove_dir` keeps a directory with files.
                 drop(std::fs::remove_dir(dir));
             }
             let is_no_file = matches!(error, E::NotAFile { .. });

@@ -1,4 +1,4 @@
-//! `run`: creates a task for a command, shows what it writes, and ends as it does.
+//! `run`: creates a task for a command, shows its output, and exits with its exit code.
 
 use kernel::{CommitMode, Profile, RunId, Status, TaskId, Tenant, WaitingCode};
 
@@ -119,11 +119,11 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
     let task = created.task.id;
     tokio::select! {
         shown = follow(client, &task, output) => {
-            // Whatever it is, the task is on the board, and its worker does not end with the daemon.
+            // On any failure here the task stays on the board, and its worker outlives the daemon.
             let goes_on = |failure: Failure| failure.hint(format!("{task} continues. Follow it: supervisor logs -f {task}"));
             end(&shown.map_err(goes_on)?, output)
         }
-        // What was asked for a moment ago is a read: nothing is lost with it.
+        // Cancel-safe: `follow` only reads.
         _ = tokio::signal::ctrl_c() => {
             complain(&given::repeated(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
@@ -154,7 +154,7 @@ impl Run {
         let is_command = is_program(&self.command);
         let body = script(self.command)?;
         let title = self.title.unwrap_or_else(|| cut(body.trim().lines().next().unwrap_or_default(), TITLE));
-        // The command takes the place of the shell: a signal to the worker is one to the command.
+        // With `exec` the command replaces the shell, so that it gets the signals to the worker.
         let body =
             if is_command && is_of_shell(client.root(), &assignee) { format!("exec {body}") } else { body };
         let workspace = if self.here { Some(here()?) } else { self.workspace };
@@ -193,7 +193,7 @@ async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failur
     let lines = match client.call(&Assignees::default()).await {
         Ok(Listed::Rows(lines)) => lines,
         Ok(Listed::Page { .. }) => return Ok(()),
-        // The users of a tenant may not list them. What nobody runs is said of their task.
+        // Users of a tenant may not list assignees. `create` warns of one that nothing runs.
         Err(failure) if failure.code == Code::NotPermitted => return Ok(()),
         Err(failure) => return Err(failure),
     };
@@ -256,7 +256,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
     let mut served = Served::default();
     loop {
         served.look(client);
-        // The cursor is taken before the look, so that a start in between cuts the wait short.
+        // The cursor is read before the task, so that a start in between ends the wait early.
         events.since = client.call(&events).await?.cursor;
         let shown = client.call(&show).await?;
         if let Some(run) = shown.runs.iter().find(|run| run.id > seen) {
@@ -270,7 +270,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
         if outcome::of_task(&shown).is_some() {
             return Ok(shown);
         }
-        // What it waits for at the first look is over in a moment where it can start.
+        // A reason in the first iteration often passes in a moment, so it is not reported yet.
         if events.wait > 0 {
             waits.tell(&shown);
         }
@@ -297,7 +297,7 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
 /// The verb that lets a task go on which does not by itself.
 fn next(shown: &Shown) -> Option<&'static str> {
     let code = shown.why.as_ref()?.code;
-    // A block whose reason asks for a review has no work that could be approved.
+    // A task that was blocked with a request for review has no work to approve.
     let is_blocked = shown.task.status == Status::Blocked;
     Some(if code == WaitingCode::Question {
         "answer"

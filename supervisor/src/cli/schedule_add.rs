@@ -1,4 +1,4 @@
-//! `schedules add`: a schedule of its arguments, or of a file.
+//! `schedules add`: creates a schedule from arguments or a file.
 
 use std::path::PathBuf;
 

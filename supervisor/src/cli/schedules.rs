@@ -307,7 +307,7 @@ async fn import(
     let path = path_of(client.root(), &name);
     let board = Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default());
     let schedule = ScheduleText { board, ..schedule };
-    // A command that cannot be taken is refused with the file that has it.
+    // An invalid command is refused here, with the name of its file.
     Planned::of(&name, schedule.clone()).map_err(|(key, why)| {
         Failure::usage(format!("{}: {key}: {why}", file.display())).hint(format!(
             "write {} yourself: `supervisor help docs/schedules.md` describes it",

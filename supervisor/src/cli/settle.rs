@@ -1,4 +1,4 @@
-//! Waits until tasks do not go on by themselves any more: by their events, however many there are.
+//! Waits by events until tasks no longer continue by themselves.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! `tenant` at the command line: its file, its directory and its user in one go, and what it has used. The files are written by this
-//! process, with the rights of its user.
+//! `tenant` at the command line: the file, the directory, the user and the usage of a tenant. This process writes the
+//! files with the rights of its user.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The directory and the Unix user of a tenant: made on request, and refused where another owner has them.
+//! The directory and the Unix user of a tenant: creates them on request, and refuses those with another owner.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};

@@ -1,4 +1,4 @@
-//! Settings of a tenant, each a flag of `tenant create` and `tenant edit`.
+//! The settings of a tenant as flags of `tenant create` and `tenant edit`.
 
 use std::path::PathBuf;
 

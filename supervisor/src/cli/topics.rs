@@ -1,4 +1,4 @@
-//! `help TOPIC`: what belongs to no single command.
+//! `help TOPIC`: help about subjects beyond a single command.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

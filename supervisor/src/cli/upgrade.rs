@@ -1,4 +1,4 @@
-//! `upgrade --check`: what a release would adopt of what runs here.
+//! `upgrade --check`: reports which runs, boards and configuration another release could take over.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! `wait`: ends when tasks have, with their outcome.
+//! `wait`: waits for tasks to end, and exits with their outcome.
 
 use kernel::{TaskId, Waiting};
 use serde::Serialize;
@@ -58,11 +58,11 @@ struct Ended<'a> {
 
 pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failure> {
     let client = &line.client()?;
-    // Events name the tasks by their whole ids.
+    // Events contain full ids only.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
     let mut told = Told { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
-    // What has ended already is reported also where the time is 0.
+    // Tasks that have ended already are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {
         if told.tell(&shown, code)? {
             return Ok(code);

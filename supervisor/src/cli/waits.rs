@@ -1,4 +1,4 @@
-//! Reports the reasons why tasks wait while a command waits for them: a sentence for each task and each reason.
+//! Reports why tasks wait while a command waits for them: one sentence for each task and reason.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Waits {
     /// Says why a task is not running, unless that was said.
     pub(super) fn tell(&mut self, shown: &Shown) {
         let Some(why) = &shown.why else { return };
-        // These end by themselves in a moment, and a missing daemon is one warning for all tasks.
+        // These reasons pass in a moment, and a missing daemon is one warning for all tasks.
         let is_brief = matches!(
             why.code,
             WaitingCode::Starting | WaitingCode::Ending | WaitingCode::Turn | WaitingCode::NoDaemon
@@ -33,7 +33,7 @@ impl Waits {
         if is_brief || (self.told.len() == MOST && !self.told.contains_key(task)) {
             return;
         }
-        // Its text may count the seconds.
+        // Only the code is compared, because the text may contain a time that changes.
         if self.told.insert(task.clone(), why.code) != Some(why.code) {
             complain(&printable(&sentence(task, shown.task.status, why)));
         }

@@ -1,4 +1,4 @@
-//! The stop command of the service's unit: it stops the daemon, and ends the processes that a dead daemon left.
+//! The stop command of the service's unit: stops the daemon, and ends processes that a dead daemon left.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) async fn at_stop(client: &Client, manager: Manager, unit: &str) -> Re
     };
     let fail = |e: std::io::Error| Failure::failed(format!("failed to watch the daemon: {e}"));
     let Some(process) = owner.pid.map(watch::open).transpose().map_err(fail)?.flatten() else { return Ok(0) };
-    // The pid may have gone to another process before the handle was opened: the lock names the one that is meant.
+    // The pid may have been reused before the handle was opened. The lock still names the daemon's pid if it was not.
     if OwnerLock::owner(client.root()).and_then(|now| now.pid) != owner.pid {
         return Ok(0);
     }
@@ -80,7 +80,7 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
         }
     }
     let root = line.root()?;
-    // A daemon that lives is stopped by its own unit, and ends its workers itself.
+    // A live daemon has a stop command of its own unit, and ends its workers itself.
     if OwnerLock::daemon(&root).is_some() || !root.has_runs() {
         return Ok(0);
     }

@@ -1,4 +1,4 @@
-//! Installs the service, removes it, and says how it is.
+//! Installs and removes the service, and reports its state.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -76,7 +76,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     for file in &there {
         refuse_foreign(manager, &file.path)?;
     }
-    // The socket first, if it is there: the next command would start the service again.
+    // The socket is stopped first: otherwise the next command would start the service again.
     let has_socket = there.iter().any(|file| file.path.ends_with(SOCKET));
     let units = has_socket.then_some(SOCKET).into_iter().chain([MAIN]);
     systemctl(manager, &["disable", "--now"].into_iter().chain(units).collect::<Vec<_>>())?;

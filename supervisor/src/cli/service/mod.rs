@@ -1,4 +1,4 @@
-//! `service` at the command line: installs the units of the service, and what they run at its reload and at its end.
+//! `service` at the command line: installs the units of the service, and runs their reload and stop commands.
 
 mod ending;
 mod installation;

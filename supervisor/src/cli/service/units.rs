@@ -1,4 +1,4 @@
-//! The units of the service, as they are shipped in `systemd/`, with the program where it is on this host.
+//! The units of the service from `systemd/`, with the path of the program on this host.
 
 use std::path::{Path, PathBuf};
 
