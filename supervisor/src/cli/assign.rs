@@ -10,7 +10,7 @@ use api::command::Command as _;
 use base::failure::Failure;
 use verbs::{Assign, Bulk, Matching, One};
 
-/// The tasks that are meant where no status is named: those whose next run may be another's.
+/// The default statuses of the filter: tasks whose next run may have another assignee.
 const OF: [Status; 6] =
     [Status::Triage, Status::Todo, Status::Scheduled, Status::Ready, Status::Review, Status::Blocked];
 

@@ -19,11 +19,11 @@ use base::time::duration::WrittenDuration;
 use setup::lanes::Format;
 use verbs::{Attach, Events, Log, Show, Steer};
 
-/// Limit on typed lines that wait for the line before them to be sent; more wait in the terminal.
+/// Limit on typed lines that wait in memory. Further lines wait in the terminal.
 const TYPED: usize = 4;
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// The same as long as it is not known whether there is a terminal.
+/// The same until it is known whether the worker has a terminal.
 const FIRST_SECONDS: u64 = 1;
 
 pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
@@ -33,7 +33,7 @@ pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result
     }
 }
 
-/// Attaches a file. Its task is named in the address of the request, where only a whole id has a meaning.
+/// Attaches a file. Its bytes go to a path with the task's full id.
 async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<u8, Failure> {
     verb.localize(client.here())?;
     let ids: Vec<TaskId> = verb.task_id.iter().cloned().collect();
@@ -41,8 +41,8 @@ async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<
     output.reply::<Attach>(&client.call(&verb).await?)
 }
 
-/// Shows the runs of a task as they happen, the latest from its beginning on, until nothing starts another one by itself. Returns what became of
-/// the task.
+/// Shows the runs of a task as they happen, from the start of the latest one until no further run starts by itself.
+/// Returns the task's exit code.
 async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Failure> {
     let mut hands = Hands::of(output);
     let mut log = Log { task_id: Some(task.clone()), offset: Some(0), ..Log::default() };
@@ -108,7 +108,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
     }
 }
 
-/// Waits for an answer, and sends what a person types meanwhile.
+/// Waits for an answer, and sends typed lines meanwhile.
 async fn until<T>(
     answer: impl Future<Output = Result<T, Failure>>,
     client: &Client,
@@ -147,7 +147,7 @@ impl Hands {
         }
     }
 
-    /// The keys, where the worker has a terminal.
+    /// Returns the keyboard for a worker with a terminal.
     fn at_terminal(&mut self) -> Option<&mut Keyboard> {
         if let Hands::Unknown(_) = self
             && let Hands::Unknown(keyboard) = std::mem::replace(self, Hands::Tied)
@@ -160,14 +160,14 @@ impl Hands {
         }
     }
 
-    /// The worker has no terminal.
+    /// Starts to read lines, for a worker without a terminal.
     fn take_lines(&mut self) {
         if let Hands::Unknown(_) = self {
             *self = Hands::Lines(typed());
         }
     }
 
-    /// The next line. Cancel-safe: a line that is not taken stays in the channel.
+    /// Returns the next typed line. Cancel-safe: an unread line stays in the channel.
     async fn line(&mut self) -> Option<String> {
         match self {
             Hands::Lines(lines) => lines.recv().await,
@@ -176,7 +176,7 @@ impl Hands {
     }
 }
 
-/// The lines that a person types.
+/// Starts a thread that reads lines from standard input.
 fn typed() -> mpsc::Receiver<String> {
     let (lines, typed) = mpsc::channel(TYPED);
     complain("A line that you type is sent to the agent. Press Ctrl-C to leave it alone.");
@@ -223,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// Shows the lines that end in a piece.
+    /// Shows the lines that a piece completes.
     fn show(&mut self, piece: &str) -> Result<(), Failure> {
         self.has_text |= !piece.is_empty();
         self.begun.take(piece).iter().try_for_each(|line| self.line(line))

@@ -17,13 +17,13 @@ use base::terminal::signals::{Signalled, Signals};
 use base::terminal::{complain, printable};
 use verbs::{Log, Logged, TerminalSize, Type, Typed};
 
-/// The key that leaves the worker alone: Ctrl-].
+/// The key that leaves the worker: Ctrl-].
 const LEAVE: u8 = 0x1d;
 /// Limit on the bytes sent at once. Longer input goes in pieces.
 const PIECE: usize = 1024;
-/// Interval at which the daemon hears that a person is at the terminal.
+/// Interval at which the daemon is told that a person is at the terminal.
 const STILL_THERE: Duration = Duration::from_secs(5);
-/// Pause after a worker that reads nothing, or a daemon that does not answer.
+/// Pause after a refusal by a worker that reads nothing, or without a response of the daemon.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Reasons why a person left the terminal.
@@ -69,7 +69,7 @@ impl Keyboard {
         Keyboard { typed: None, holder: uuid::Uuid::new_v4().to_string() }
     }
 
-    /// Shows the terminal of a run from `log` on, which moves along, and sends the typed keys.
+    /// Shows the terminal of a run from the offset of `log` on, which is updated, and sends typed keys.
     pub(super) async fn attach(
         &mut self,
         client: &Client,
@@ -159,7 +159,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Takes typed bytes, up to the key that leaves.
+    /// Takes typed bytes up to the key that leaves the worker.
     fn typed(&mut self, keys: &[u8]) -> Option<Left> {
         let end = keys.iter().position(|key| *key == LEAVE);
         // The buffer is limited, in case the worker reads nothing for a long time.
@@ -169,7 +169,7 @@ impl<'a> Attached<'a> {
         end.map(|_| Left::Alone)
     }
 
-    /// Sends what there is, one request at a time.
+    /// Sends pending bytes and sizes, one request at a time.
     fn send(&mut self) {
         if self.sending.is_some() || self.pause.is_some() || (self.unsent.is_empty() && !self.is_due) {
             return;
@@ -184,7 +184,7 @@ impl<'a> Attached<'a> {
         self.sending = Some(Box::pin(async move { (bytes, client.call(&say).await) }));
     }
 
-    /// Takes what became of it.
+    /// Handles the response to a request.
     fn sent(&mut self, (bytes, answer): (Vec<u8>, Result<Typed, Failure>)) {
         match answer {
             Ok(Typed { is_full: true, .. }) => {
@@ -207,7 +207,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Sends the last typed bytes, gives the keyboard back, then the terminal.
+    /// Sends the last typed bytes, then releases the keyboard and the terminal.
     async fn leave(mut self) {
         let last = async {
             if let Some(sending) = self.sending.take() {

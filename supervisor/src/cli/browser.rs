@@ -16,9 +16,9 @@ use base::environment;
 use base::paths::Root;
 use setup::browsers::CODE_LIFETIME;
 
-/// Begin and end of the name of a page that leads to a link.
+/// Prefix and suffix of the names of pages with a link.
 const PAGE: (&str, &str) = ("supervisor-dashboard-", ".html");
-/// Bytes of a path that stay as they are in an address.
+/// Characters that need no escape in the path of a URL.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// A program that opens an address.
@@ -29,7 +29,7 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// The browser that `BROWSER` names, else the one of the desktop. None where there is no display.
+    /// Returns the browser in `BROWSER`, else the browser of the desktop. None if there is no display.
     pub(super) fn find() -> Option<Self> {
         Self::named(environment::text)
     }
@@ -75,8 +75,8 @@ impl Browser {
     }
 }
 
-/// Returns the directories for a page, the best first: the root's own is closed to workers of the same user, but a
-/// tenant's user cannot write there.
+/// Returns the directories for a page, the best first. Workers of the same user cannot read the root's own directory,
+/// but a tenant's user cannot write there.
 fn private_dirs(root: &Root) -> Vec<PathBuf> {
     let own = |dir: &PathBuf| {
         let user = nix::unistd::geteuid().as_raw();
@@ -86,8 +86,7 @@ fn private_dirs(root: &Root) -> Vec<PathBuf> {
     [Some(root.links()), session, Some(std::env::temp_dir())].into_iter().flatten().collect()
 }
 
-/// Writes a page that leads to a link, in the first directory where that is possible. Removes the pages of links that
-/// have expired.
+/// Writes a page with a link into the first directory that permits it. Removes pages whose links have expired.
 fn page(dirs: &[PathBuf], link: &str) -> Result<PathBuf, String> {
     let mut failed = String::new();
     for dir in dirs {

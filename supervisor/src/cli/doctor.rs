@@ -19,7 +19,8 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
     output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
 }
 
-/// Returns the defects of a daemon: boards that it cannot write to, and events that it does not hear; none where no daemon answers.
+/// Returns the problems that a daemon reports: boards that it cannot write to, and events that it does not get. None if
+/// no daemon responds.
 async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {

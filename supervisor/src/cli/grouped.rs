@@ -6,7 +6,7 @@ use clap::builder::Styles;
 use super::arguments::GROUPS;
 use base::terminal::{Colour, Screen};
 
-/// Lists the words of a command line under the headings of their groups.
+/// Lists the subcommands under the headings of their groups.
 pub(super) fn helped(command: Command) -> Command {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());

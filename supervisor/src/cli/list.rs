@@ -14,7 +14,7 @@ use base::time::duration::in_column;
 use base::time::timestamp;
 use verbs::{Column, Format, List, Listed, show_next, status_ink};
 
-/// The columns where only a format is chosen.
+/// The columns if only a format was selected.
 const DEFAULT: [Column; 6] =
     [Column::Id, Column::Status, Column::Assignee, Column::Age, Column::Attempts, Column::Title];
 

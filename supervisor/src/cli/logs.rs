@@ -20,7 +20,7 @@ use verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// The same for a run that has not begun.
+/// The same for a run that has not started.
 const NOT_STARTED_SECONDS: u64 = 2;
 
 /// Show the output of runs
@@ -95,7 +95,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or_default())
 }
 
-/// Logs to show, in the order of the tasks.
+/// Returns the logs to show, in the order of the tasks.
 async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
     let mut wanted = Vec::new();
     for task in &logs.task_ids {
@@ -124,7 +124,7 @@ async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
     Ok(wanted.into_iter().map(|log| Source::new(label(&log), log)).collect())
 }
 
-/// The runs of a task that had not ended at a time.
+/// Returns the runs of a task that ended after a time, or not yet.
 async fn live_since(client: &Client, task: &TaskId, since: Timestamp) -> Result<Vec<RunId>, Failure> {
     let runs = Runs { task_id: Some(task.clone()), ..Runs::default() };
     let (runs, _) = pages::all(client, &runs).await?;
@@ -176,7 +176,7 @@ impl Source {
         Source { read: Some(Begun::default()), ..Source::new(None, log) }
     }
 
-    /// Shows the present log. In JSON it is one piece.
+    /// Shows the log written so far. In JSON it is one piece.
     async fn as_it_stands(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         if output.json() {
             return output.value(&client.call(&self.log).await?);
@@ -198,14 +198,14 @@ impl Source {
         }
     }
 
-    /// Returns true if a piece is the last of the log at the first look: a run may write faster than a person reads.
+    /// Returns true if a piece completes the log as it was at the start. A run may write faster than a person reads.
     fn is_all_there_was(&mut self, piece: &Logged) -> bool {
         let left = self.left.get_or_insert(piece.length.saturating_sub(piece.offset));
         *left = left.saturating_sub(piece.next_offset.saturating_sub(piece.offset));
         *left == 0 || piece.text.is_empty()
     }
 
-    /// Reports the state of an ended log: empty, or the place of the check's log.
+    /// Says that an ended log is empty, or where the log of the check is.
     fn tell(&mut self, piece: &Logged) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
         if !self.has_text && piece.length == 0 {
@@ -217,7 +217,7 @@ impl Source {
         }
     }
 
-    /// Shows the present log; the last line of a live run is left open.
+    /// Shows the log written so far. The last line of a live run stays open.
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         self.begin_anew();
         loop {
@@ -233,7 +233,7 @@ impl Source {
         }
     }
 
-    /// Shows the present log and new output until the run has ended. Returns the exit code of the run.
+    /// Shows the log written so far and then new output, until the run ends. Returns the exit code of the run.
     pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
         self.begin_anew();
         let (mut waits, mut has_told) = (Waits::default(), false);
@@ -270,14 +270,14 @@ impl Source {
         }
     }
 
-    /// Begins at the start of the log, unless its end was asked for.
+    /// Starts again at the beginning of the log, unless only its end is wanted.
     fn begin_anew(&mut self) {
         if self.log.tail.is_none() && self.log.lines.is_none() {
             self.log.offset.get_or_insert(0);
         }
     }
 
-    /// Prints a piece; the next one follows it.
+    /// Prints a piece, and moves the offset behind it.
     fn take(&mut self, piece: &Logged, output: Output) -> Result<(), Failure> {
         self.check = self.check.or(piece.check);
         self.has_text |= !piece.text.is_empty();
@@ -305,7 +305,7 @@ impl Source {
         output.text(&text)
     }
 
-    /// Ends the last line.
+    /// Completes an open last line.
     fn finish(&mut self, output: Output) -> Result<(), Failure> {
         if let Some(rest) = self.read.as_mut().and_then(Begun::rest) {
             return output.text(&readable(&rest, self.format, output));
@@ -325,12 +325,12 @@ fn labelled(label: &str, text: &str, output: Output) -> String {
     text.lines().flat_map(|line| [label.as_str(), " ", line, "\n"]).collect()
 }
 
-/// Returns the reason why a followed task does not go on.
+/// Returns the message about a task that was archived and cannot continue.
 fn archived(task: &TaskId) -> String {
     format!("{task} is archived and was not done: supervisor unarchive {task}")
 }
 
-/// The exit code after a run that has ended.
+/// Returns the exit code for a run that has ended.
 async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
     let shown = client.call(&Show { task_id: Some(piece.task_id.clone()), ..Show::default() }).await?;
     let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };

@@ -27,10 +27,10 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
-/// Returns the name to use instead of a place that cannot be used.
+/// Suggestion in the error for a bad path.
 const PLACE: &str = "a directory";
 
-/// The page of the unit, which stands beside it.
+/// The manual page of the service's unit.
 const UNIT: &str = include_str!("../../../systemd/supervisor.service.8");
 
 /// Print completions for a shell

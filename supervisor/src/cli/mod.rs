@@ -146,8 +146,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Parses a command line. Errors, help and unknown words need the whole command line, which takes a while to build; a command that is
-/// named needs its own word alone.
+/// Parses a command line. Errors, help and unknown subcommands need the whole command line, which takes a while to
+/// build. A known subcommand needs only its own part.
 fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let word = words.get(compat::first_verb(words));
     let alone = match word.map(|word| word.to_str()) {
@@ -171,7 +171,7 @@ struct CommandLine {
 }
 
 impl CommandLine {
-    /// The named root, once its directories are known to be safe.
+    /// Returns the root after a check that its directories are safe.
     fn root(&self) -> Result<Root, Failure> {
         let root = self.chosen_root()?;
         own_directory::require(&root)?;
@@ -182,7 +182,7 @@ impl CommandLine {
         self.global.root.clone().resolve(|name| environment::variable(name).map(Into::into))
     }
 
-    /// A client for the board and the run that are meant.
+    /// Returns a client for the selected board, with the token inside a run.
     fn client(&self) -> Result<Client, Failure> {
         let worker = WorkerSelf::from_env(environment::text)?;
         // A worker reaches the board only through the daemon, so the directory of the root is not checked here.
@@ -214,7 +214,7 @@ pub(crate) fn command() -> clap::Command {
     grouped::helped(program.after_help(format!("{after}\n\nTopics:\n{}", topics::listed().trim_end())))
 }
 
-/// A command in which a number may be negative wherever a value is taken, and an environment variable that is empty is not set.
+/// Returns a command with negative numbers permitted as values, and with empty environment variables treated as unset.
 fn prepared(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|argument| {
         let unset = argument
@@ -229,7 +229,7 @@ fn prepared(command: clap::Command) -> clap::Command {
     command.mut_subcommands(prepared)
 }
 
-/// Joins the lines of each paragraph, so that the parser breaks it at the width of the terminal. Examples stay as they are.
+/// Joins the lines of each paragraph, so that clap wraps it at the width of the terminal. Examples stay unchanged.
 fn flowing(text: &str) -> String {
     let block = |block: &str| {
         let is_prose = !block.contains("\n ");

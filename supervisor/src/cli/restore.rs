@@ -110,7 +110,7 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
     Ok(0)
 }
 
-/// Refuses work on files from inside a run, whose token says nothing there.
+/// Refuses work on files from inside a run, whose token gives no access to them.
 pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
     match client.worker() {
         None => Ok(()),
@@ -119,7 +119,7 @@ pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
     }
 }
 
-/// Takes the root's lock, or says who owns it.
+/// Takes the root's lock. Fails with the name of its owner.
 pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
     OwnerLock::try_acquire(root, Role::Files)?.ok_or_else(|| {
         let owner = OwnerLock::owner(root).unwrap_or_default();
@@ -130,7 +130,7 @@ pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
     })
 }
 
-/// The highest number among the run directories of a board.
+/// Returns the highest number among the run directories of a board.
 fn last_run_dir(root: &Root, board: &BoardName) -> RunId {
     let entries = std::fs::read_dir(root.runs(board)).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -19,11 +19,12 @@ use setup::config::Config;
 use setup::roster::{Roster, nearest};
 use verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
-/// Time that a request waits at the daemon. The reason why a task waits may change without an event of it.
+/// Time that a request waits at the daemon. It is short because the reason of a wait may change without an event of the
+/// task.
 const WAIT_SECONDS: u64 = 2;
-/// The lane whose prompt is a script.
+/// The lane whose prompts are shell scripts.
 const SHELL: &str = "shell";
-/// Words of the shell itself: its grammar, and commands that are no programs everywhere, or act on the shell.
+/// Words of the shell: its grammar, and commands that are not always programs, or that act on the shell itself.
 const OF_SHELL: [&str; 62] = [
     ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do",
     "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi",
@@ -32,9 +33,9 @@ const OF_SHELL: [&str; 62] = [
     "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
     "{",
 ];
-/// The longest title that is made of a command.
+/// Limit on the characters of a title made from a command.
 const TITLE: usize = 80;
-/// A command that was interrupted, as shells have it.
+/// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
 
 /// Run a command as a task, show its output, and exit as it does
@@ -175,8 +176,8 @@ impl Run {
     }
 }
 
-/// Returns the assignee for a command that names none. An unusable file is the daemon's trouble and not the command's: the daemon goes
-/// on with the last usable one.
+/// Returns the default assignee. An unusable configuration is only a warning, as the daemon continues with the last
+/// usable one.
 fn default_assignee(root: &Root, output: Output) -> Profile {
     let (config, defect) = Config::to_read_with(root);
     if let Some(defect) = defect {
@@ -188,7 +189,7 @@ fn default_assignee(root: &Root, output: Output) -> Profile {
     config.run.assignee
 }
 
-/// Refuses an assignee that no lane or profile serves: its task would wait without an end.
+/// Refuses an assignee without a lane or profile: its task would wait forever.
 async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failure> {
     let lines = match client.call(&Assignees::default()).await {
         Ok(Listed::Rows(lines)) => lines,
@@ -211,7 +212,7 @@ async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failur
     )))
 }
 
-/// The workspace of the current directory.
+/// Returns the current directory as a workspace.
 fn here() -> Result<String, Failure> {
     let here = std::env::current_dir()
         .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
@@ -222,7 +223,7 @@ fn here() -> Result<String, Failure> {
     }
 }
 
-/// Returns the script: a single word as it stands, several words as a command that a shell takes as they are.
+/// Returns the script: a single word unchanged, or several words quoted as one command for a shell.
 fn script(mut words: Vec<String>) -> Result<String, Failure> {
     if words.len() == 1 {
         return Ok(words.remove(0));
@@ -238,7 +239,7 @@ fn is_of_shell(root: &Root, assignee: &Profile) -> bool {
     lane(Config::to_read_with(root).0).as_str() == SHELL
 }
 
-/// Returns true if words are a program with its arguments, and no command of the shell itself.
+/// Returns true if the words are a program with arguments, and not a command of the shell.
 fn is_program(words: &[String]) -> bool {
     let [program, _, ..] = words else { return false };
     !program.is_empty()
@@ -247,7 +248,7 @@ fn is_program(words: &[String]) -> bool {
         && !OF_SHELL.contains(&program.as_str())
 }
 
-/// Shows the output of a task's runs until the task does not go on by itself.
+/// Shows the output of a task's runs until the task no longer continues by itself.
 async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown, Failure> {
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
@@ -294,7 +295,7 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The verb that lets a task go on which does not by itself.
+/// Returns the verb that makes a waiting task continue.
 fn next(shown: &Shown) -> Option<&'static str> {
     let code = shown.why.as_ref()?.code;
     // A task that was blocked with a request for review has no work to approve.

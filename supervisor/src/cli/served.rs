@@ -12,7 +12,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Looks, and says it each time that the daemon has gone.
+    /// Checks for the daemon, and warns each time that it has ended.
     pub(super) fn look(&mut self, client: &Client) {
         // A worker may not read the root; it reaches the daemon through its own socket.
         let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();

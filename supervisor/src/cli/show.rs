@@ -29,7 +29,7 @@ pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Resu
     Ok(0)
 }
 
-/// Returns the state of a task's worker. Without an answer of the daemon the task is shown all the same.
+/// Shows the state of a task's worker. Shows nothing if the daemon does not respond.
 async fn show_worker(client: &Client, shown: &Shown, screen: &mut Screen) {
     let asked = verbs::Status { tenant: shown.task.tenant.clone(), ..verbs::Status::default() };
     let Ok(report) = client.call(&asked).await else { return };

@@ -48,7 +48,7 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
     Ok(Code::Failed.exit())
 }
 
-/// Waits for the end of the daemon that has answered.
+/// Waits for the end of the daemon that responded.
 fn gone(client: &Client, pid: u32) -> Result<(), Failure> {
     let failed =
         |e: rustix::io::Errno| Failure::failed(format!("failed to wait for the daemon (pid {pid}): {e}"));
@@ -58,7 +58,8 @@ fn gone(client: &Client, pid: u32) -> Result<(), Failure> {
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         Err(e) => return Err(failed(e)),
     };
-    // The pid may have been reused before the handle was opened. The lock still names the daemon's pid if it was not.
+    // The pid may have been reused before the handle was opened. If the lock still names it now, the handle is the
+    // daemon's.
     let owner = OwnerLock::owner(client.root()).and_then(|owner| owner.pid);
     if owner != i32::try_from(pid).ok() {
         return Ok(());

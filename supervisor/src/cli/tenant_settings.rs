@@ -45,7 +45,7 @@ pub(super) struct Settings {
     pub(super) budget: Vec<(String, String)>,
 }
 
-/// A name and a value.
+/// Splits a text at `=` into a name and a value.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {

@@ -9,7 +9,7 @@ use base::given;
 use base::terminal::{complain, printable};
 use verbs::Shown;
 
-/// More tasks are not spoken of: `list --why` has them all.
+/// Limit on the tasks reported. `list --why` shows all.
 const MOST: usize = 20;
 
 /// Sentences printed so far.
@@ -21,7 +21,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Says why a task is not running, unless that was said.
+    /// Reports why a task is not running, unless that was already reported.
     pub(super) fn tell(&mut self, shown: &Shown) {
         let Some(why) = &shown.why else { return };
         // These reasons pass in a moment, and a missing daemon is one warning for all tasks.
@@ -39,7 +39,7 @@ impl Waits {
         }
     }
 
-    /// Warns once if no process runs tasks. The process that owns the root does, also `dispatch`.
+    /// Warns once if no process runs tasks. The owner of the root does, even if it is `dispatch`.
     pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
         if !self.has_warned && !client.is_served().await {
             self.has_warned = true;
