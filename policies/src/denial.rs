@@ -23,7 +23,7 @@ const REPEATED: usize = 8;
 pub struct Denial {
     /// The act, such as `executing /home/ann/.cargo/bin/cargo`.
     pub act: String,
-    /// The line that allows it, such as `filesystem.toolchains = ["cargo"]`, as TOML for the top of a file; none where nothing does.
+    /// The line that allows it, such as `filesystem.toolchains = ["cargo"]`, as TOML for the top of a file; none if nothing does.
     pub line: Option<String>,
     /// File of that line, such as `in lanes.d/news.toml`; none if the line goes into the policy itself.
     pub place: Option<String>,

@@ -71,7 +71,7 @@ impl Policy {
         all
     }
 
-    /// Returns the variables that lead programs to the run's proxy; none where it has none.
+    /// Returns the variables that lead programs to the run's proxy; none if it has none.
     fn proxy_environment(&self) -> BTreeMap<String, OsString> {
         if !self.has_proxy() {
             return BTreeMap::new();

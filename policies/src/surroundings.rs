@@ -39,7 +39,7 @@ pub struct Surroundings {
     /// The cgroup v2 directory to join.
     #[serde(default)]
     pub work_cgroup: Option<PathBuf>,
-    /// The pid namespace that the caller was born in; none where it shares the host's.
+    /// The pid namespace that the caller was born in; none if it shares the host's.
     #[serde(default)]
     pub pid_namespace: Option<PidNamespace>,
     /// Address by which the worker reaches the board.

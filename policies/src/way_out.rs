@@ -132,7 +132,7 @@ pub fn ask_keeper(path: &Path) -> io::Result<UnixStream> {
     Ok(own)
 }
 
-/// Takes the listening socket out of an answer, not blocking; none where the keeper has ended without one.
+/// Takes the listening socket out of an answer, not blocking; none if the keeper has ended without one.
 ///
 /// # Errors
 /// `WouldBlock` where there is no answer yet.
@@ -169,7 +169,7 @@ fn send(socket: impl AsFd, word: u8, fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives a word with its descriptor; none where the other side has ended, or has sent none.
+/// Receives a word with its descriptor; none if the other side has ended, or has sent none.
 fn receive(socket: impl AsFd) -> io::Result<Option<(u8, OwnedFd)>> {
     let (mut word, mut space) = ([0_u8], [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
     let mut with = RecvAncillaryBuffer::new(&mut space);

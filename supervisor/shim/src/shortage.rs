@@ -28,7 +28,7 @@ pub fn is_shortage_number(number: i32) -> bool {
     )
 }
 
-/// Returns the value; none where an attempt fails for good.
+/// Returns the value; none if an attempt fails for good.
 ///
 /// # Errors
 /// The host lacks a resource for now: the attempt may succeed later.

@@ -177,7 +177,7 @@ impl Tree {
         fs::read_to_string(self.work.as_ref()?.join("memory.peak")).ok()?.trim().parse().ok()
     }
 
-    /// Returns true if the signal that ended the worker dumped its core; none where no signal did, and where the worker is a relay,
+    /// Returns true if the signal that ended the worker dumped its core; none if no signal did, and if the worker is a relay,
     /// which takes its agent's signal upon itself.
     pub(crate) fn core_dumped(&self, ended: WaitStatus) -> Option<bool> {
         let pid = nix::unistd::Pid::from_raw(self.worker);
@@ -288,7 +288,7 @@ impl Children {
         Self::Scanned(all.filter_map(|process| Some((process.stat().ok()?.ppid, process.pid))).collect())
     }
 
-    /// The children of a process; none where that would be one thread too many.
+    /// The children of a process; none if that would be one thread too many.
     fn of(&mut self, process: &Process) -> Option<Vec<i32>> {
         match self {
             Self::Listed(left) => {

@@ -22,8 +22,7 @@ pub(super) async fn run(client: &Client, mut verb: Answer, output: Output) -> Re
     super::call(client, verb, output).await
 }
 
-/// Shows the question and returns the answer in words: another question that came up meanwhile is not answered by its
-/// number.
+/// Shows the question and returns the answer in words. A number would be wrong if another question came up meanwhile.
 async fn ask(client: &Client, verb: &Answer) -> Result<String, Failure> {
     let shown = client.call(&Show { task_id: verb.task_id.clone(), ..Show::default() }).await?;
     let task = shown.task;

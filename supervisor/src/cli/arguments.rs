@@ -1,4 +1,4 @@
-//! Grammar of the command line: the global options, and the words of the table.
+//! The grammar of the command line: global options, and the subcommands of the table.
 
 use clap::Command;
 use kernel::BoardName;
@@ -86,13 +86,13 @@ macro_rules! of_the_command_line {
             $($($command(Box<$arguments>),)* $($verb(Box<verbs::$verb>),)*)*
         }
 
-        /// The groups of the help, each with how many words it has.
+        /// The groups of the help, each with its number of subcommands.
         pub(super) const GROUPS: &[(&str, usize)] =
             &[$(($group, [$(stringify!($command),)* $(stringify!($verb),)*].len()),)*];
 
-        /// Returns the word of a name with its options, as the whole command line has it.
+        /// Returns a subcommand with its options, as in the whole command line.
         fn word(name: &str) -> Option<Command> {
-            // A process parses one command line, and the parser wants names that live as long.
+            // Clap wants names of static lifetime. The leak is bounded, as a process parses one command line.
             let begun = || Command::new(&*name.to_owned().leak());
             $($(if is_named(name, stringify!($command)) {
                 return Some(<$arguments as clap::Args>::augment_args(begun()));
@@ -114,7 +114,7 @@ macro_rules! of_the_command_line {
     };
 }
 
-/// Runs a verb as its row of the table says.
+/// Runs a verb of the table.
 macro_rules! run_verb {
     ($line:ident, $verb:expr) => {
         call(&$line.client()?, $verb, $line.output).await
@@ -126,8 +126,8 @@ macro_rules! run_verb {
 
 table!(of_the_command_line);
 
-/// Returns the command line with this word alone: it understands what the whole one does of a line that names the word, and is
-/// made in a fraction of the time. Without a word it knows the global options.
+/// Returns the command line with only this subcommand. It parses lines with the subcommand like the whole command line,
+/// but is built in a fraction of the time. Without a subcommand it has only the global options.
 pub(super) fn alone(name: Option<&str>) -> Option<Command> {
     let program = Command::new("supervisor").version(env!("CARGO_PKG_VERSION"));
     let program = <Global as clap::Args>::augment_args(program).subcommand_required(true);
@@ -137,7 +137,7 @@ pub(super) fn alone(name: Option<&str>) -> Option<Command> {
     }
 }
 
-/// Returns the global options without any word.
+/// Returns the global options.
 pub(super) fn global() -> Command {
     <Global as clap::Args>::augment_args(Command::new("supervisor"))
 }

@@ -1,4 +1,4 @@
-//! `assign` at the command line: one task, or all that have something in common.
+//! `assign` at the command line: for one task, or for all that a filter selects.
 
 use kernel::Status;
 
@@ -10,7 +10,7 @@ use api::command::Command as _;
 use base::failure::Failure;
 use verbs::{Assign, Bulk, Matching, One};
 
-/// The tasks that are meant where no status is named: those whose next run may be another's.
+/// The default statuses of the filter: tasks whose next run may have another assignee.
 const OF: [Status; 6] =
     [Status::Triage, Status::Todo, Status::Scheduled, Status::Ready, Status::Review, Status::Blocked];
 
@@ -33,7 +33,7 @@ pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Re
         });
         all.results.push(One::of(id, done));
     }
-    // What is wrong with an assignee is so for all tasks.
+    // Obstacles of the assignee are the same for all tasks.
     warnings.sort();
     warnings.dedup();
     output.warn(&warnings);

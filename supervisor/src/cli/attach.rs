@@ -1,5 +1,5 @@
-//! `attach` at the command line: with a file it attaches that; with a task alone it shows what the agent does, and sends it what a person types: keys
-//! where its program runs at a terminal, else lines.
+//! `attach` at the command line: attaches a file to a task. With only a task, it shows the agent's output and sends it
+//! what a person types: keys if the program has a terminal, else lines.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -19,11 +19,11 @@ use base::time::duration::WrittenDuration;
 use setup::lanes::Format;
 use verbs::{Attach, Events, Log, Show, Steer};
 
-/// Limit on typed lines that wait for the line before them to be sent; more wait in the terminal.
+/// Limit on typed lines that wait in memory. Further lines wait in the terminal.
 const TYPED: usize = 4;
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// The same as long as it is not known whether there is a terminal.
+/// The same until it is known whether the worker has a terminal.
 const FIRST_SECONDS: u64 = 1;
 
 pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result<u8, Failure> {
@@ -33,7 +33,7 @@ pub(super) async fn run(client: &Client, verb: Attach, output: Output) -> Result
     }
 }
 
-/// Attaches a file. Its task is named in the address of the request, where only a whole id has a meaning.
+/// Attaches a file. Its bytes go to a path with the task's full id.
 async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<u8, Failure> {
     verb.localize(client.here())?;
     let ids: Vec<TaskId> = verb.task_id.iter().cloned().collect();
@@ -41,8 +41,8 @@ async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<
     output.reply::<Attach>(&client.call(&verb).await?)
 }
 
-/// Shows the runs of a task as they happen, the latest from its beginning on, until nothing starts another one by itself. Returns what became of
-/// the task.
+/// Shows the runs of a task as they happen, from the start of the latest one until no further run starts by itself.
+/// Returns the task's exit code.
 async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Failure> {
     let mut hands = Hands::of(output);
     let mut log = Log { task_id: Some(task.clone()), offset: Some(0), ..Log::default() };
@@ -75,7 +75,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
                 }
                 Left::Signalled(code) => return Ok(code),
                 Left::Over => {
-                    // It was shown at the terminal, up to where the log is read on.
+                    // The terminal has shown the log up to this offset.
                     stream.has_text |= log.offset.is_some_and(|offset| offset > 0);
                     continue;
                 }
@@ -89,7 +89,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
         if !piece.text.is_empty() || (piece.run_id.is_some() && !piece.ended) {
             continue;
         }
-        // The cursor is taken before the look, so that what happens in between cuts the wait short.
+        // The cursor is read before the task, so that changes in between end the wait early.
         news.wait = 0;
         news.since = client.call(&news).await?.cursor;
         let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
@@ -108,7 +108,7 @@ async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Fai
     }
 }
 
-/// Waits for an answer, and sends what a person types meanwhile.
+/// Waits for an answer, and sends typed lines meanwhile.
 async fn until<T>(
     answer: impl Future<Output = Result<T, Failure>>,
     client: &Client,
@@ -117,7 +117,7 @@ async fn until<T>(
 ) -> Result<T, Failure> {
     let mut answer = std::pin::pin!(answer);
     loop {
-        // The answer stays pinned, and a line that is not taken stays in the channel.
+        // Cancel-safe: the answer stays pinned, and an unread line stays in its channel.
         tokio::select! {
             answer = &mut answer => return answer,
             Some(line) = hands.line() => send(client, task, line).await,
@@ -147,7 +147,7 @@ impl Hands {
         }
     }
 
-    /// The keys, where the worker has a terminal.
+    /// Returns the keyboard for a worker with a terminal.
     fn at_terminal(&mut self) -> Option<&mut Keyboard> {
         if let Hands::Unknown(_) = self
             && let Hands::Unknown(keyboard) = std::mem::replace(self, Hands::Tied)
@@ -160,14 +160,14 @@ impl Hands {
         }
     }
 
-    /// The worker has no terminal.
+    /// Starts to read lines, for a worker without a terminal.
     fn take_lines(&mut self) {
         if let Hands::Unknown(_) = self {
             *self = Hands::Lines(typed());
         }
     }
 
-    /// The next line. Cancel-safe: a line that is not taken stays in the channel.
+    /// Returns the next typed line. Cancel-safe: an unread line stays in the channel.
     async fn line(&mut self) -> Option<String> {
         match self {
             Hands::Lines(lines) => lines.recv().await,
@@ -176,11 +176,11 @@ impl Hands {
     }
 }
 
-/// The lines that a person types.
+/// Starts a thread that reads lines from standard input.
 fn typed() -> mpsc::Receiver<String> {
     let (lines, typed) = mpsc::channel(TYPED);
     complain("A line that you type is sent to the agent. Press Ctrl-C to leave it alone.");
-    // It ends with the process: nothing ends a read of a terminal.
+    // The thread ends with the process, because a blocking read of a terminal cannot be cancelled.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if !line.trim().is_empty() && lines.blocking_send(line).is_err() {
@@ -223,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// Shows the lines that end in a piece.
+    /// Shows the lines that a piece completes.
     fn show(&mut self, piece: &str) -> Result<(), Failure> {
         self.has_text |= !piece.is_empty();
         self.begun.take(piece).iter().try_for_each(|line| self.line(line))
@@ -250,7 +250,7 @@ impl Stream {
 
     fn line(&self, line: &str) -> Result<(), Failure> {
         if self.output.json() {
-            // Nothing that a worker wrote is left out for how it begins: it can write what looks like the supervisor's own lines.
+            // No line is dropped for its prefix: a worker can imitate the supervisor's own lines.
             if line.trim().is_empty() {
                 return Ok(());
             }
@@ -260,7 +260,7 @@ impl Stream {
     }
 
     fn note(&self, text: &str) -> Result<(), Failure> {
-        // A program that reads lines finds the ends of runs among the events.
+        // Programs that read JSON learn of the ends of runs from the events.
         if self.output.json() {
             return Ok(());
         }

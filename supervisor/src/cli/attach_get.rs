@@ -1,5 +1,5 @@
-//! `attach-get` at the command line: writes the file where the person wants it, and replaces none. Only `--output -`
-//! means standard output: a file that is named `-` is written to a file.
+//! `attach-get` at the command line: copies the file and never replaces one. Only `--output -` means standard output:
+//! an attachment named `-` is written to a file.
 
 use std::fs::File;
 use std::io::IsTerminal as _;
@@ -33,7 +33,7 @@ pub(super) async fn run(client: &Client, get: AttachGet, output: Output) -> Resu
         };
     }
     let to = get.output.unwrap_or_else(|| {
-        // The name of a file that a worker has attached leads nowhere else.
+        // Only the last component of a worker's file name is used, so that the file cannot be written elsewhere.
         Path::new(&kept.file.filename).file_name().map_or_else(|| PathBuf::from("attachment"), PathBuf::from)
     });
     let mut file = File::create_new(&to).map_err(|e| match e.kind() {

@@ -1,4 +1,5 @@
-//! `attach` at the terminal of a worker: what it draws is shown, and what a person types goes to it, until they leave or the run ends.
+//! `attach` for the terminal of a worker: shows its output and sends it typed keys, until the person leaves or the run
+//! ends.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use base::terminal::signals::{Signalled, Signals};
 use base::terminal::{complain, printable};
 use verbs::{Log, Logged, TerminalSize, Type, Typed};
 
-/// The key that leaves the worker alone: Ctrl-].
+/// The key that leaves the worker: Ctrl-].
 const LEAVE: u8 = 0x1d;
 /// Limit on the bytes sent at once. Longer input goes in pieces.
 const PIECE: usize = 1024;
-/// Interval at which the daemon hears that a person is at the terminal.
+/// Interval at which the daemon is told that a person is at the terminal.
 const STILL_THERE: Duration = Duration::from_secs(5);
-/// Pause after a worker that reads nothing, or a daemon that does not answer.
+/// Pause after a refusal by a worker that reads nothing, or without a response of the daemon.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Reasons why a person left the terminal.
@@ -68,7 +69,7 @@ impl Keyboard {
         Keyboard { typed: None, holder: uuid::Uuid::new_v4().to_string() }
     }
 
-    /// Shows the terminal of a run from `log` on, which moves along, and sends the typed keys.
+    /// Shows the terminal of a run from the offset of `log` on, which is updated, and sends typed keys.
     pub(super) async fn attach(
         &mut self,
         client: &Client,
@@ -91,8 +92,8 @@ impl Keyboard {
         let left = loop {
             here.send();
             let pause = here.pause;
-            // Each arm can be dropped: the log is asked again from the same place, keys and signals stay where they are, and what is
-            // being sent is kept beside the loop.
+            // Each branch is cancel-safe: the log is read again from the same offset, unread keys and signals stay in
+            // their streams, and a pending piece is kept outside of the loop.
             tokio::select! {
                 room = here.screen.room(), if here.pending.is_some() => match (room, here.pending.take()) {
                     (Some(room), Some(piece)) => drop(room.send(piece)),
@@ -104,7 +105,7 @@ impl Keyboard {
                         if piece.text.is_empty() { break Left::Over }
                     }
                     Ok(piece) => here.show(log, &piece),
-                    // The run goes on without a daemon; the next one knows it.
+                    // The run continues without a daemon, and the next daemon takes it over.
                     Err(failure) if matches!(failure.code, Code::Unreachable | Code::TryAgain) => tokio::time::sleep(AGAIN).await,
                     Err(failure) => {
                         drop(here);
@@ -158,17 +159,17 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Takes typed bytes, up to the key that leaves.
+    /// Takes typed bytes up to the key that leaves the worker.
     fn typed(&mut self, keys: &[u8]) -> Option<Left> {
         let end = keys.iter().position(|key| *key == LEAVE);
-        // A person who types into a worker that reads nothing for long is not kept in memory.
+        // The buffer is limited, in case the worker reads nothing for a long time.
         if self.unsent.len() < PIECE * 64 {
             self.unsent.extend_from_slice(&keys[..end.unwrap_or(keys.len())]);
         }
         end.map(|_| Left::Alone)
     }
 
-    /// Sends what there is, one request at a time.
+    /// Sends pending bytes and sizes, one request at a time.
     fn send(&mut self) {
         if self.sending.is_some() || self.pause.is_some() || (self.unsent.is_empty() && !self.is_due) {
             return;
@@ -183,7 +184,7 @@ impl<'a> Attached<'a> {
         self.sending = Some(Box::pin(async move { (bytes, client.call(&say).await) }));
     }
 
-    /// Takes what became of it.
+    /// Handles the response to a request.
     fn sent(&mut self, (bytes, answer): (Vec<u8>, Result<Typed, Failure>)) {
         match answer {
             Ok(Typed { is_full: true, .. }) => {
@@ -201,12 +202,12 @@ impl<'a> Attached<'a> {
                 self.typist = Some(name);
             }
             Ok(_) => self.typist = None,
-            // It was perhaps passed, so it is not sent again.
+            // The input may have reached the worker, so it is not sent again.
             Err(_) => self.pause = Some(Instant::now() + AGAIN),
         }
     }
 
-    /// Sends the last typed bytes, gives the keyboard back, then the terminal.
+    /// Sends the last typed bytes, then releases the keyboard and the terminal.
     async fn leave(mut self) {
         let last = async {
             if let Some(sending) = self.sending.take() {
@@ -221,7 +222,7 @@ impl<'a> Attached<'a> {
             let bye = Type { leave: true, ..Type::attached(self.task, self.holder) };
             drop(self.client.call(&bye).await);
         };
-        // Where nobody answers, it is given back when its time is over.
+        // Without a response, the daemon releases the keyboard when its time is over.
         drop(tokio::time::timeout(Duration::from_secs(2), last).await);
     }
 }

@@ -1,4 +1,4 @@
-//! `boards` at the command line: which boards there are, what they are called, and which one is meant by default.
+//! `boards` at the command line: lists, creates and changes boards, and selects the default one.
 
 use std::path::PathBuf;
 

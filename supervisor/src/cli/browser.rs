@@ -1,7 +1,7 @@
-//! The browser of the person at this terminal: how it is found, and how it gets a link.
+//! Finds the browser of the person at this terminal, and gives it a link.
 //!
-//! A link never stands in a command line, which every user of the host may read. The browser gets the address of a
-//! page that only its user may read, and the page leads on to the link.
+//! A link is never a command line argument, because every user of the host may read those. The browser gets the path of
+//! a page that only its user may read, and the page redirects to the link.
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,9 +16,9 @@ use base::environment;
 use base::paths::Root;
 use setup::browsers::CODE_LIFETIME;
 
-/// Begin and end of the name of a page that leads to a link.
+/// Prefix and suffix of the names of pages with a link.
 const PAGE: (&str, &str) = ("supervisor-dashboard-", ".html");
-/// Bytes of a path that stay as they are in an address.
+/// Characters that need no escape in the path of a URL.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// A program that opens an address.
@@ -29,13 +29,14 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// The browser that `BROWSER` names, else the one of the desktop. None where there is no display.
+    /// Returns the browser in `BROWSER`, else the browser of the desktop. None if there is no display.
     pub(super) fn find() -> Option<Self> {
         Self::named(environment::text)
     }
 
     fn named(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        // A list, of which the first is taken; its program may have arguments, as in `firefox --new-window %s`.
+        // `BROWSER` is a list, of which the first entry is used. An entry may have arguments, as in `firefox
+        // --new-window %s`.
         let named = variable("BROWSER").and_then(|list| {
             let mut words = shlex::split(list.split(':').next()?)?.into_iter();
             Some(Browser { program: words.next()?, arguments: words.collect() })
@@ -59,7 +60,7 @@ impl Browser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C at this terminal is not for the browser.
+            // Ctrl-C at this terminal must not reach the browser.
             .process_group(0)
             .spawn();
         started.map(drop).map_err(|e| format!("{} was not started: {e}", self.program))
@@ -74,8 +75,8 @@ impl Browser {
     }
 }
 
-/// Returns the directories for a page, the best first: the root's own is closed to workers of the same user, but a
-/// tenant's user cannot write there.
+/// Returns the directories for a page, the best first. Workers of the same user cannot read the root's own directory,
+/// but a tenant's user cannot write there.
 fn private_dirs(root: &Root) -> Vec<PathBuf> {
     let own = |dir: &PathBuf| {
         let user = nix::unistd::geteuid().as_raw();
@@ -85,8 +86,7 @@ fn private_dirs(root: &Root) -> Vec<PathBuf> {
     [Some(root.links()), session, Some(std::env::temp_dir())].into_iter().flatten().collect()
 }
 
-/// Writes a page that leads to a link, in the first directory where that is possible. Removes the pages of links that
-/// have expired.
+/// Writes a page with a link into the first directory that permits it. Removes pages whose links have expired.
 fn page(dirs: &[PathBuf], link: &str) -> Result<PathBuf, String> {
     let mut failed = String::new();
     for dir in dirs {
@@ -101,7 +101,7 @@ fn page(dirs: &[PathBuf], link: &str) -> Result<PathBuf, String> {
 
 fn write(dir: &Path, link: &str) -> std::io::Result<PathBuf> {
     let link = link.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
-    // `tempfile` makes its files with mode 0600.
+    // `tempfile` creates files with mode 0600, so only this user can read the link.
     let mut page = tempfile::Builder::new().prefix(PAGE.0).suffix(PAGE.1).tempfile_in(dir)?;
     write!(
         page,

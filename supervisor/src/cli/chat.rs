@@ -1,4 +1,4 @@
-//! `chat` at the command line: which chats there are, and whether they can be used.
+//! `chat` at the command line: lists the chats, and checks whether they work.
 
 use super::restore::refuse_worker;
 use super::{CommandLine, call};

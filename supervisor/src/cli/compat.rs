@@ -50,7 +50,7 @@ pub(super) fn translated(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
     words
 }
 
-/// The option for a signal that is written as kill(1) has it: a number, or a name in capital letters.
+/// Returns the option for a signal in the form of kill(1): a number, or a name in capital letters.
 fn signal(word: &OsStr) -> Option<OsString> {
     let name = word.to_str()?.strip_prefix('-')?;
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
@@ -59,7 +59,7 @@ fn signal(word: &OsStr) -> Option<OsString> {
     (is_number || is_name).then(|| format!("--signal={name}").into())
 }
 
-/// `--format json`, as docker and gh have it, is `--json`.
+/// Replaces `--format json`, as in docker and gh, by `--json`.
 fn as_json(words: &mut Vec<OsString>, from: usize) {
     let is_pair = |pair: &[OsString]| {
         pair.iter().map(OsString::as_os_str).eq([OsStr::new("--format"), OsStr::new("json")])

@@ -1,5 +1,5 @@
-//! Completions that ask the board for names. A shell calls this program at each press of its key, so it answers soon or not at all, and what
-//! fails is silent.
+//! Completions that ask the board for names. A shell calls this program for each press of Tab, so it responds within a
+//! short time or not at all, and its failures are silent.
 //!
 //! The type of a value is read from its name in the help, so a new verb with a `TASK` or a `--tenant` needs no line
 //! here.
@@ -27,7 +27,7 @@ const WITHIN: Duration = Duration::from_millis(700);
 /// Length of a title beside an id, in shells that show it.
 const TITLE: usize = 60;
 
-/// Answers the script of a shell, where it asks. None where this is another command.
+/// Responds to the completion script of a shell. None if the script did not start this process.
 pub(super) fn answer() -> Option<ExitCode> {
     std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
     let here = std::env::current_dir().ok();
@@ -40,12 +40,13 @@ pub(super) fn answer() -> Option<ExitCode> {
     }
 }
 
-/// The command line, in which values that name something are completed with what there is.
+/// Returns the command line with completions for all values that are names.
 fn asking() -> Command {
     completed(with_plugins(with_verbs_of_attachments(command())), "")
 }
 
-/// A command in which `attachments get` and `attachments rm` are commands: elsewhere they are read as `attach-get` and `attach-rm`.
+/// Adds the commands `attachments get` and `attachments rm`, which are elsewhere parsed as `attach-get` and
+/// `attach-rm`.
 fn with_verbs_of_attachments(command: Command) -> Command {
     let of_verb =
         |verb: &str, name: &'static str| command.find_subcommand(verb).cloned().map(|verb| verb.name(name));
@@ -58,7 +59,7 @@ fn with_verbs_of_attachments(command: Command) -> Command {
 fn with_plugins(command: Command) -> Command {
     let Ok(root) = line().chosen_root() else { return command };
     let plugins = Plugins::load(&root);
-    // The names of commands live as long as the process, which ends with its answer.
+    // Clap wants names of static lifetime. The process ends after its response.
     let named = |name: &str, about: &str| {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         Command::new(name).about(cut(&printable(about), TITLE))
@@ -178,7 +179,7 @@ fn named_by(argument: &Arg) -> Option<Named> {
     }
 }
 
-/// Returns the names that begin with the typed text; none where they cannot be had soon.
+/// Returns the names that begin with the typed text; none if the daemon does not respond in time.
 fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     let begins = begun.to_string_lossy().into_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -186,7 +187,7 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     let found = runtime.block_on(async {
         let mut line = line();
         if of == Named::Board {
-            // What is typed is no board yet.
+            // The typed word is not a complete name of a board yet.
             line.global.board = None;
         }
         let client = line.client().ok()?;
@@ -204,20 +205,20 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     runtime.shutdown_background();
     let names = found.into_iter().flat_map(|found| found.names);
     let candidate = |name: Name| {
-        // The text of others is shown by the shell as it is.
+        // The shell prints the text as it is, so control characters in others' texts are escaped.
         let about = name.about.map(|about| cut(&printable(&about), TITLE).into());
         CompletionCandidate::new(name.name).help(about)
     };
     names.map(candidate).collect()
 }
 
-/// The first task that the command line names: its runs are meant.
+/// Returns the first task on the command line, whose runs are completed.
 fn task_before() -> Option<TaskId> {
     let words = std::env::args().skip_while(|word| word != "--").skip(2);
     words.filter(|word| word.starts_with("t_")).find_map(|word| word.parse().ok())
 }
 
-/// The global options of the command line that is completed, as far as they are there.
+/// Returns the global options of the command line to complete, as far as they are typed.
 fn line() -> CommandLine {
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     let mut said: Vec<OsString> = vec!["supervisor".into()];

@@ -1,22 +1,22 @@
-//! The script by which a shell asks this program for completions.
+//! The script through which a shell asks this program for completions.
 
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 
 use base::failure::Failure;
 
-/// The variable by which the script asks.
+/// The variable that the script sets.
 pub(super) const VARIABLE: &str = "SUPERVISOR_COMPLETE";
 
-/// Extra lines for zsh. It loads a file of its search path as the function `_supervisor` at the first press of the key, and that press
-/// needs an answer too.
+/// Extra lines for zsh. At the first press of Tab, zsh loads a file of its search path as the function `_supervisor`.
+/// These lines make this first press complete as well.
 const AUTOLOADED: &str = "
 if [[ \"$funcstack[1]\" = _supervisor ]]; then
     _clap_dynamic_completer_supervisor \"$@\"
 fi
 ";
 
-/// The script of a shell, which asks this program for what there is.
+/// Returns the script for a shell, which calls this program for completions.
 pub(super) fn script(shell: Shell) -> Result<String, Failure> {
     let failed = |why: String| Failure::failed(format!("the completions for {shell} cannot be made: {why}"));
     let shells = Shells::builtins();

@@ -1,4 +1,4 @@
-//! `create` at the command line: prints the id alone where a script asks for it.
+//! `create` at the command line: prints only the id if a script asks for it.
 
 use kernel::Status;
 
@@ -15,7 +15,7 @@ pub(super) async fn run(client: &Client, mut create: Create, output: Output) -> 
     create.localize(client.here())?;
     let mut created = client.call(&create).await?;
     let task = &created.task;
-    // What a script reads is one line; the first warning is that of the assignee.
+    // Shortens the first warning, which is about the assignee, to one line for scripts.
     if let Some(first) =
         created.warnings.first_mut().filter(|_| task.assignee.is_none() && task.status != Status::Triage)
     {

@@ -1,4 +1,4 @@
-//! `dashboard` at the command line: a link for a browser, and the sessions that have come of such links.
+//! `dashboard` at the command line: a link for a browser, and the sessions of browsers.
 
 use kernel::{BoardName, Tenant};
 
@@ -103,7 +103,7 @@ async fn link(
     Ok(code)
 }
 
-/// The link to a board that is not the default one: the page goes there.
+/// Adds a board to the link if it is not the default one, so that the page shows this board.
 fn on_board(link: DashboardLink, board: &BoardName) -> DashboardLink {
     if *board == BoardName::default() {
         return link;
@@ -112,7 +112,8 @@ fn on_board(link: DashboardLink, board: &BoardName) -> DashboardLink {
     DashboardLink { url, ..link }
 }
 
-/// The command by which the host that a person comes from reaches the dashboard; none for who sits at this one, or where a proxy is.
+/// Returns the command that forwards the dashboard's port to a person's own host, for a person who came over ssh. None
+/// for a local person, or if a proxy publishes the dashboard.
 fn tunnel(link: &DashboardLink, connection: Option<&str>) -> Option<String> {
     // `ssh(1)`: the client's address and port, and those of the server.
     let host = connection?.split(' ').nth(2)?;

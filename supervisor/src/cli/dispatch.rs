@@ -1,4 +1,4 @@
-//! `dispatch` at the command line: asks a daemon, or is one until nothing is left to do.
+//! `dispatch` at the command line: asks the daemon, or runs as one until no work is left.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use daemon::{Extent, TaskKey};
 use setup::config::Tuning;
 use verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
 
-/// Time after which a person who waits at a terminal hears the reason.
+/// Time after which a person at a terminal is told why the command waits.
 const LONG: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Result<u8, Failure> {
@@ -34,7 +34,7 @@ pub(super) async fn run(client: &Client, verb: Dispatch, output: Output) -> Resu
     Ok(code)
 }
 
-/// Makes a pass. Returns what it did, and the exit code of the first task that it started and that is not done.
+/// Makes a pass. Returns its report, and the first exit code that is not 0 among the tasks that it ran.
 async fn pass(client: &Client, verb: Dispatch) -> Result<(Dispatched, u8), Failure> {
     let ownership = OwnerLock::ownership(client.root());
     if ownership == Ownership::Free {
@@ -57,7 +57,7 @@ async fn pass(client: &Client, verb: Dispatch) -> Result<(Dispatched, u8), Failu
     Ok((dispatched, code))
 }
 
-/// The refusal of a pass, where the root is another user's: who may not dispatch need not, because a daemon does.
+/// Adds a hint to the error of a pass in a root of another user, whose daemon starts tasks anyway.
 fn of_a_member(failure: Failure, ownership: Ownership, client: &Client) -> Failure {
     if failure.code != Code::NotPermitted || ownership != Ownership::Hidden {
         return failure;
@@ -67,20 +67,20 @@ fn of_a_member(failure: Failure, ownership: Ownership, client: &Client) -> Failu
         .hint("its daemon starts tasks by itself; `supervisor list --why` says what yours wait for")
 }
 
-/// Returns the exit code of several tasks: the first that is not 0.
+/// Returns the first exit code that is not 0.
 fn first_failure(before: u8, next: u8) -> u8 {
     if before == 0 { next } else { before }
 }
 
-/// The exit code of a task that a pass has run: what became of it, or of the run where the task goes on by itself.
+/// Returns the exit code of a task, or of its run if the task continues by itself.
 fn code_of(shown: &Shown, run: &Run) -> u8 {
     outcome::after_run(shown, run)
 }
 
-/// Waits for a pass, and tells a person who has waited for a while what for.
+/// Waits for a pass. Tells a person the reason if it takes long.
 async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
     tokio::select! {
-        // Cancel-safe: the pass is only borrowed, and goes on below.
+        // Cancel-safe: the pass is only borrowed, and continues below.
         done = &mut pass => return done,
         () = tokio::time::sleep(LONG) => {}
     }
@@ -92,11 +92,11 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
     pass.await
 }
 
-/// Waits until a run that a daemon has started is over. Returns the exit code of its task.
+/// Waits for the end of a run that a daemon started. Returns the exit code of its task.
 async fn wait_for(client: &Client, spawned: &mut Spawned) -> Result<u8, Failure> {
     let mut events = Events { task: Some(spawned.task_id.clone()), limit: 1000, ..Events::default() };
     loop {
-        // The cursor is taken before the look, so that an end in between cuts the wait short.
+        // The cursor is read before the runs, so that an end in between ends the wait early.
         events.since = client.call(&events).await?.cursor;
         let runs = Runs { task_id: Some(spawned.task_id.clone()), ..Runs::default() };
         let (runs, _) = pages::all(client, &runs).await?;

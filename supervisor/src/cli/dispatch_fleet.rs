@@ -11,7 +11,7 @@ use base::failure::Failure;
 use base::terminal::complain;
 use verbs::{DispatchFleet, FleetDispatched};
 
-/// The most entries of a directory that are looked at.
+/// Limit on the entries of a directory that are read.
 const ENTRIES: usize = 200_000;
 
 pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output) -> Result<u8, Failure> {
@@ -57,7 +57,7 @@ struct Found {
 }
 
 impl Found {
-    /// Lists what matches. Hidden entries are left out.
+    /// Lists the matching directories, without hidden ones.
     fn look(verb: &DispatchFleet) -> Result<Self, Failure> {
         let root = &verb.root;
         let wanted = "a directory with one subdirectory for each task";
@@ -99,7 +99,7 @@ impl Found {
     }
 }
 
-/// Refuses a root that is a symbolic link: it may lead elsewhere at the next tick.
+/// Refuses a root that is a symbolic link, which may have another target at the next tick.
 fn require_no_link(root: &Path) -> Result<(), Failure> {
     if root.is_symlink() {
         return Err(Failure::usage(format!("{} is a symbolic link", root.display()))
@@ -108,8 +108,8 @@ fn require_no_link(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns true if a name matches a pattern: `*` stands for any text, `?` for one character. Takes the product of their lengths at
-/// most.
+/// Returns true if a name matches a pattern: `*` stands for any text, `?` for one character. The number of steps is at
+/// most the product of both lengths.
 fn matches(glob: &[char], name: &[char]) -> bool {
     let (mut at, mut seen, mut star) = (0, 0, None);
     while seen < name.len() {
@@ -120,7 +120,7 @@ fn matches(glob: &[char], name: &[char]) -> bool {
             }
             Some(c) if *c == '?' || *c == name[seen] => (at, seen) = (at + 1, seen + 1),
             Some(_) | None => {
-                // The last star takes one character more.
+                // Backtracks: the last star takes one more character.
                 let Some((of_star, taken)) = star else { return false };
                 star = Some((of_star, taken + 1));
                 (at, seen) = (of_star + 1, taken + 1);

@@ -1,4 +1,5 @@
-//! `doctor` at the command line: looks by itself, so that it works beside a daemon that does not answer.
+//! `doctor` at the command line: makes its checks in this process, so that it works even if the daemon does not
+//! respond.
 
 use super::restore::{lock, refuse_worker};
 use crate::client::Client;
@@ -18,13 +19,14 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
     output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
 }
 
-/// Returns the defects of a daemon: boards that it cannot write to, and events that it does not hear; none where no daemon answers.
+/// Returns the problems that a daemon reports: boards that it cannot write to, and events that it does not get. None if
+/// no daemon responds.
 async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {
         return Ok(None);
     }
-    // One that is open tells of all; of those that lie here, some may not be.
+    // Any open board leads to the daemon's whole report, but some of the root's boards may be unusable.
     for name in root.board_names()?.into_iter().chain([BoardName::default()]) {
         let client = Client::new(root.clone(), name, None);
         if let Ok(status) = client.call(&Status::default()).await

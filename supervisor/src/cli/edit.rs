@@ -1,4 +1,4 @@
-//! `edit` at the command line: with nothing named it opens the task in an editor.
+//! `edit` at the command line. Without options it opens the task in an editor.
 
 use super::editor;
 use crate::client::Client;
@@ -18,7 +18,7 @@ pub(super) async fn run(client: &Client, mut verb: Edit, output: Output) -> Resu
     super::call(client, verb, output).await
 }
 
-/// The first line, and what follows the empty lines after it.
+/// Splits a text into its first line and the rest after empty lines.
 fn parted(text: &str) -> (&str, &str) {
     let (title, body) = text.split_once('\n').unwrap_or((text, ""));
     (title.trim(), body.trim_start_matches('\n').trim_end())

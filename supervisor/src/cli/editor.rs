@@ -1,4 +1,4 @@
-//! Texts that a person changes in an editor.
+//! Texts that a person edits in an editor.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ pub(super) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// Opens a text in the editor of the environment, as a file with this suffix, and returns what it was changed to. A text that comes back
-/// unchanged is an error.
+/// Opens a text in the editor of the environment, as a file with this suffix, and returns the edited text. Fails if the
+/// text did not change.
 pub(super) async fn edited(before: String, suffix: &'static str) -> Result<String, Failure> {
     let after = {
         let before = before.clone();
@@ -34,7 +34,7 @@ fn run_editor(text: &str, suffix: &str) -> Result<String, Failure> {
     file.write_all(text.as_bytes()).map_err(|e| failed(&e))?;
     let editor =
         ["VISUAL", "EDITOR"].into_iter().find_map(environment::text).unwrap_or_else(|| "vi".to_owned());
-    // As git does: the variable may hold arguments, so a shell takes it apart.
+    // As in git, a shell runs the editor, because the variable may contain arguments.
     let status = Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$@\""), "editor"])
         .arg(file.path())
@@ -47,7 +47,7 @@ fn run_editor(text: &str, suffix: &str) -> Result<String, Failure> {
     std::fs::read_to_string(file.path()).map_err(|e| failed(&e))
 }
 
-/// Keeps a text that was refused in a file that only this user reads.
+/// Saves a refused text to a file that only this user can read.
 pub(super) fn keep_draft(name: &str, suffix: &str, text: &str) -> Option<PathBuf> {
     let mut file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(suffix).tempfile().ok()?;
     file.write_all(text.as_bytes()).ok()?;

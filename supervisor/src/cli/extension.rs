@@ -1,4 +1,4 @@
-//! `supervisor PLUGIN VERB …`: a first word that is none of ours is looked for among the plugins.
+//! `supervisor PLUGIN VERB …`: looks for an unknown first word among the plugins.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub(super) struct Extension {
     words: Vec<String>,
 }
 
-/// Returns the plugin command for a command line without a command of ours, where a plugin of that name is installed.
+/// Returns the plugin command of an unknown command line, if a plugin of this name is installed.
 pub(super) fn meant(error: &Error, words: &[OsString]) -> Option<Extension> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn meant(error: &Error, words: &[OsString]) -> Option<Extension> {
     is_there.then_some(Extension { global: line.global, plugin, words })
 }
 
-/// Calls it.
+/// Calls the plugin's verb.
 pub(super) fn run(asked: Extension) -> ExitCode {
     let output = Output::new(asked.global.json, asked.global.color);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

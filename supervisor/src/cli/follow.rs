@@ -1,4 +1,4 @@
-//! Commands that go on until they are interrupted or their task is over: `watch`, `tail`, `status --watch`.
+//! Commands that run until they are interrupted or their task is over: `watch`, `tail`, `status --watch`.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> 
     let show = Show { task_id: task.clone(), ..Show::default() };
     let mut events = Events { task, limit: 1000, ..Events::default() };
     loop {
-        // Its last event is there when its status is: what is read afterwards has all of them.
+        // The status is read before the events, so the events of a final status are complete.
         let shown = client.call(&show).await?;
         let over = outcome::of_task(&shown);
         events.wait = if over.is_some() { 0 } else { WAIT_SECONDS };
@@ -152,7 +152,7 @@ pub(super) async fn status(client: &Client, status: Status, output: Output) -> R
             let mut screen = output.screen();
             Status::show(&report, &mut screen);
             if std::io::stdout().is_terminal() {
-                // Home, the lines each cleared to their end, then everything below: no flicker.
+                // Cursor home, each line cleared to its end, then everything below: this avoids flicker.
                 let text = screen.into_page().replace('\n', "\x1b[K\n");
                 output.text(&format!("\x1b[H{text}\x1b[J"))?;
             } else {

@@ -1,4 +1,4 @@
-//! Words of other programs, and what does the same here.
+//! Commands of other programs, and the corresponding commands here.
 
 use std::ffi::OsString;
 
@@ -8,14 +8,14 @@ use kernel::TaskId;
 use super::compat;
 use base::failure::Failure;
 
-/// A command that waits for a title and a body.
+/// The hint to create a task.
 const CREATE: &str = "create '…' --assignee shell --body '…'";
 const RUN: &str = "run -- …";
 /// The tasks that are not over.
 const OPEN: &str = "supervisor list --status triage,todo,scheduled,ready,running,review,blocked";
 
-/// A word that pueue, docker, gh, systemctl, kubectl or slurm has, and the commands that do what it does there. The task of the line
-/// stands where `{task}` does.
+/// Subcommands of pueue, docker, gh, systemctl, kubectl or slurm, and the commands here with the same effect. `{task}`
+/// stands for the task of the line.
 const FOREIGN: [(&str, &[&str]); 51] = [
     ("add", &[CREATE, RUN]),
     ("cat", &["logs {task}"]),
@@ -70,7 +70,8 @@ const FOREIGN: [(&str, &[&str]); 51] = [
     ("why", &["show {task}", "diagnostics --task {task}"]),
 ];
 
-/// Two words of another program of which the first is a command of ours, and the commands that do it here.
+/// Pairs of words of other programs that begin with a subcommand of this one, and the commands here with the same
+/// effect.
 const PAIRS: [(&str, &str, &[&str]); 9] = [
     ("run", "list", &["runs {task}", "list"]),
     ("run", "ls", &["runs {task}", "list"]),
@@ -83,14 +84,14 @@ const PAIRS: [(&str, &str, &[&str]); 9] = [
     ("status", "supervisor", &["status"]),
 ];
 
-/// Commands of ours that take no task, and what does it to a task.
+/// Commands here that take no task, and the corresponding commands for a task.
 const WITHOUT_TASK: [(&str, &str, &str); 3] = [
     ("attach-get", "takes the number of a file alone, and not", "attachments {task}"),
     ("status", "shows the service, not the task", "show {task}"),
     ("stop", "stops the daemon, not the task", "cancel {task}"),
 ];
 
-/// Flags and values of other programs' commands, by the command of ours that they were given to, and what does the same here.
+/// Flags and values of other programs, by the command here that they were given to, and the equivalents here.
 const VALUES: [(&str, &str, &str); 25] = [
     ("approve", "--reason", "supervisor approve t_0123abcd 'what you looked at'"),
     ("create", "--title", "supervisor create 'what is to be done'"),
@@ -127,24 +128,24 @@ const VALUES: [(&str, &str, &str); 25] = [
     ),
 ];
 
-/// A command of ours as it is typed, for a task where one is known.
+/// Returns a command to type, with the task if one is known.
 fn filled(way: &str, task: Option<&str>) -> String {
     format!("supervisor {}", way.replace("{task}", task.unwrap_or("TASK")))
 }
 
-/// A command of ours for the task of a line, where it names one.
+/// Returns a command with the task of the line, if there is one.
 pub(super) fn with_task(way: &str, words: &[OsString]) -> String {
     let task = verb_and_rest(words).and_then(|(_, mut rest)| rest.find(|word| TaskId::in_full(word).is_ok()));
     filled(way, task)
 }
 
-/// The verb of a line and the words behind it.
+/// Splits a line into its verb and the rest.
 fn verb_and_rest(words: &[OsString]) -> Option<(&str, impl Iterator<Item = &str>)> {
     let mut words = words.get(compat::first_verb(words)..)?.iter();
     Some((words.next()?.to_str()?, words.filter_map(|word| word.to_str())))
 }
 
-/// Returns the answer to a line with a verb of another program.
+/// Returns the error for a line with a verb of another program.
 pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
     let (word, mut rest) = verb_and_rest(words)?;
     let (_, ours) = FOREIGN.iter().find(|(foreign, _)| *foreign == word)?;
@@ -153,8 +154,8 @@ pub(super) fn answer(words: &[OsString]) -> Option<Failure> {
     Some(Failure::usage(format!("there is no command `{word}`")).hint(ways.join(", or ")))
 }
 
-/// Returns the answer to a line that begins with a command of ours and is meant for another program. Words behind `--` are the line's
-/// own.
+/// Returns the error for a line that begins with a command here but is meant for another program. Words after `--` are
+/// not examined.
 pub(super) fn pair(words: &[OsString]) -> Option<Failure> {
     let (word, rest) = verb_and_rest(words)?;
     let rest: Vec<&str> = rest.collect();
@@ -168,7 +169,7 @@ pub(super) fn pair(words: &[OsString]) -> Option<Failure> {
     Some(Failure::usage(format!("there is no command `{first} {second}`")).hint(ways.join(", or ")))
 }
 
-/// Returns the answer to a task behind a command that takes none: `stop TASK`, `status TASK`.
+/// Returns the error for a task after a command that takes none: `stop TASK`, `status TASK`.
 pub(super) fn without_task(words: &[OsString]) -> Option<Failure> {
     let (word, mut rest) = verb_and_rest(words)?;
     let (verb, does, way) = WITHOUT_TASK.iter().find(|(verb, ..)| *verb == word)?;

@@ -1,4 +1,4 @@
-//! `login --forget`: removes the kept files of an assignee, and their copies among the sessions of tasks.
+//! `login --forget`: removes the stored login of an assignee, and its copies in the sessions of tasks.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,8 +24,7 @@ pub(super) struct Forgotten {
     pub(super) left: Vec<String>,
 }
 
-/// Forgets the kept files of an assignee in a tenant, or without one. A run under way keeps its copy until it ends; the next one has
-/// none.
+/// Removes the stored login of an assignee in a tenant, or without one. An active run keeps its copy until it ends.
 pub(super) async fn forget(
     client: &Client,
     name: &Profile,
@@ -53,7 +52,7 @@ pub(super) async fn forget(
     Ok(Forgotten { was_kept, left })
 }
 
-/// The directories of sessions of a task that an assignee's login was copied into, with the files of it.
+/// Returns the directories of a task's sessions that contain copies of an assignee's login, with these files.
 fn copies(
     (client, board, task): (&Client, &BoardName, &Task),
     name: &Profile,
@@ -74,7 +73,7 @@ fn copies(
     entries.filter_map(of_entry).collect()
 }
 
-/// Removes files of a directory, as its owner.
+/// Removes files of a directory with the rights of its owner.
 fn remove(dir: &Path, gone: Vec<PathBuf>) -> Result<(), String> {
     let meta = std::fs::symlink_metadata(dir).map_err(|e| e.to_string())?;
     let identity = (meta.uid() != nix::unistd::geteuid().as_raw()).then(|| job_user(meta.uid()));

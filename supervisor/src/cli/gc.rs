@@ -1,4 +1,4 @@
-//! `gc` at the command line: asks on until all is done, and says on a terminal how far it has come.
+//! `gc` at the command line: repeats the call until all is done, and shows its progress on a terminal.
 
 use std::io::IsTerminal as _;
 

@@ -1,4 +1,4 @@
-//! The help of the whole program: its words in groups.
+//! The help of the whole program, with its subcommands in groups.
 
 use clap::Command;
 use clap::builder::Styles;
@@ -6,7 +6,7 @@ use clap::builder::Styles;
 use super::arguments::GROUPS;
 use base::terminal::{Colour, Screen};
 
-/// Lists the words of a command line under the headings of their groups.
+/// Lists the subcommands under the headings of their groups.
 pub(super) fn helped(command: Command) -> Command {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -15,7 +15,7 @@ pub(super) fn helped(command: Command) -> Command {
     let line = |word: &Command| {
         let name = word.get_name();
         let about = word.get_about().map(ToString::to_string).unwrap_or_default();
-        // The width is that of the terminal, as it is for what the parser writes.
+        // The text is wrapped at the width of the terminal, as in clap's own output.
         let mut screen = Screen::stdout(Colour::Never);
         screen.hanging(
             &format!("  {literal}{name}{literal:#}{:gap$}  ", "", gap = widest - name.len()),
@@ -32,7 +32,8 @@ pub(super) fn helped(command: Command) -> Command {
         })
         .collect();
     drop(words);
-    // The parser lists words only in one piece, and options under their headings only together with the words.
+    // Clap renders all subcommands as one list, and headings of options only if that list is included. So the options
+    // are rendered with all subcommands hidden.
     let mut bare = command.clone().mut_subcommands(|word| word.hide(true)).help_template("{all-args}");
     let options = bare.render_help().ansi().to_string();
     let template = format!(

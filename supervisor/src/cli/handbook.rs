@@ -1,9 +1,9 @@
-//! `help docs/NAME.md`: the pages of the documentation, which a host has where it has the program.
+//! `help docs/NAME.md`: the pages of the documentation, which are part of the program.
 //!
 //! Messages name these pages by `supervisor help docs/NAME.md`: a host with the package or the binary alone has no
 //! checkout, and a page on the web describes another release.
 
-/// Declares the pages by their names beneath `docs/`.
+/// Declares the pages by their names in `docs/`.
 macro_rules! pages {
     ($($name:literal)*) => {
         const PAGES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../../docs/", $name))),)*];
@@ -17,18 +17,18 @@ pages! {
     "profiles.md" "schedules.md" "security.md" "stories.md" "top.md" "triage.md" "tutorial.md"
 }
 
-/// The page of a name, such as `docs/lanes.md`.
+/// Returns the page of a name such as `docs/lanes.md`.
 pub(super) fn page(name: &str) -> Option<&'static str> {
     let own = name.strip_prefix("docs/")?;
     PAGES.iter().find(|(known, _)| *known == own).map(|(_, text)| *text)
 }
 
-/// The names of the pages, such as `docs/lanes.md`.
+/// Returns the names of the pages, such as `docs/lanes.md`.
 pub(super) fn names() -> impl Iterator<Item = String> {
     PAGES.iter().map(|(name, _)| format!("docs/{name}"))
 }
 
-/// The commands that show the pages, a line each.
+/// Returns the commands that show the pages, one per line.
 pub(super) fn listed() -> String {
     let line = |(name, text): &(&str, &str)| {
         let title = text.lines().next().unwrap_or_default().trim_start_matches("# ");

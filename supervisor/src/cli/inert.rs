@@ -1,9 +1,9 @@
-//! Flags that are understood and change nothing: each prints a warning.
+//! Flags that are accepted but have no effect. Each prints a warning.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// The verb, the flag, and why nothing depends on it.
+/// The verb, the flag, and the reason why the flag has no effect.
 const INERT: [(&[&str], &str, &str); 5] = [
     (&["boards", "delete"], "delete", "the board is deleted for good either way"),
     (&["daemon"], "force", "a daemon in the foreground is the normal case"),

@@ -1,4 +1,4 @@
-//! `lane` at the command line: which classes of workers there are, what one lacks here, and a run of its real program.
+//! `lane` at the command line: lists the lanes, checks what one lacks here, and tests its real program.
 
 use kernel::Profile;
 

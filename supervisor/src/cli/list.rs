@@ -1,4 +1,4 @@
-//! `list` at the command line: in the columns that the reader chooses, as a table or as lines of fields.
+//! `list` at the command line: in the columns that the user selects, as a table or as tab-separated fields.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use base::time::duration::in_column;
 use base::time::timestamp;
 use verbs::{Column, Format, List, Listed, show_next, status_ink};
 
-/// The columns where only a format is chosen.
+/// The columns if only a format was selected.
 const DEFAULT: [Column; 6] =
     [Column::Id, Column::Status, Column::Assignee, Column::Age, Column::Attempts, Column::Title];
 
@@ -49,7 +49,7 @@ pub(super) async fn run(client: &Client, mut list: List, output: Output) -> Resu
     match list.format {
         Some(Format::Tsv) => {
             for row in &rows {
-                // A field ends at a tab, whatever a title has.
+                // A tab separates fields, so tabs in a title become spaces.
                 let fields: Vec<String> = row.iter().map(|cell| cell.text().replace('\t', " ")).collect();
                 screen.line(fields.join("\t"));
             }

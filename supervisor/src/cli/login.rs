@@ -1,4 +1,4 @@
-//! `login` at the command line: a person logs the program of a profile or a lane in.
+//! `login` at the command line: a person logs in the program of a profile or a lane.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ async fn forget_kept(client: &Client, verb: &Login, output: Output) -> Result<u8
     Ok(0)
 }
 
-/// Releases the holds for a login of an assignee, or of its account, that was not accepted in a tenant, on all boards.
+/// Releases, on all boards, the holds of a tenant that followed a rejected login of an assignee or its account.
 async fn release(
     client: &Client,
     name: &Profile,

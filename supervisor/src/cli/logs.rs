@@ -1,4 +1,4 @@
-//! `logs`: what runs have written, of one task or of several, as it stands or until they have ended.
+//! `logs`: shows the output of runs, of one task or several, once or until they end.
 //!
 //! A log has the bytes of the worker as they were written. A time before each line would change what a format reads,
 //! and a second file of times would have to be cut and synced with it; so `--since` chooses runs.
@@ -23,7 +23,7 @@ use verbs::{Log, Logged, Runs, Show, own_task_if_none};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
-/// The same for a run that has not begun.
+/// The same for a run that has not started.
 const NOT_STARTED_SECONDS: u64 = 2;
 
 /// Show the output of runs
@@ -77,7 +77,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
             .hint("name one task, or leave --run out"));
     }
     if logs.task_ids.len() > 1 {
-        // A name that is wrong is refused before anything is printed.
+        // All tasks are checked before anything is printed.
         for task in &logs.task_ids {
             client.call(&Log { task_id: Some(task.clone()), limit: Some(0), ..Log::default() }).await?;
         }
@@ -89,7 +89,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
         }
         return Ok(0);
     }
-    // What is there already comes in the order of the tasks, what comes later in the order in which it is written.
+    // Existing output comes first, in the order of the tasks; later output comes in the order in which it is written.
     for source in &mut sources {
         source.so_far(client, line.output).await?;
     }
@@ -98,7 +98,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or_default())
 }
 
-/// Logs to show, in the order of the tasks.
+/// Returns the logs to show, in the order of the tasks.
 async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
     let mut wanted = Vec::new();
     for task in &logs.task_ids {
@@ -127,7 +127,7 @@ async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
     Ok(wanted.into_iter().map(|log| Source::new(label(&log), log)).collect())
 }
 
-/// The runs of a task that had not ended at a time.
+/// Returns the runs of a task that ended after a time, or not yet.
 async fn live_since(client: &Client, task: &TaskId, since: Timestamp) -> Result<Vec<RunId>, Failure> {
     let runs = Runs { task_id: Some(task.clone()), ..Runs::default() };
     let (runs, _) = pages::all(client, &runs).await?;
@@ -179,7 +179,7 @@ impl Source {
         Source { read: Some(Begun::default()), ..Source::new(None, log) }
     }
 
-    /// Shows the present log. In JSON it is one piece.
+    /// Shows the log written so far. In JSON it is one piece.
     async fn as_it_stands(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         if output.json() {
             return output.value(&client.call(&self.log).await?);
@@ -201,14 +201,14 @@ impl Source {
         }
     }
 
-    /// Returns true if a piece is the last of the log at the first look: a run may write faster than a person reads.
+    /// Returns true if a piece completes the log as it was at the start. A run may write faster than a person reads.
     fn is_all_there_was(&mut self, piece: &Logged) -> bool {
         let left = self.left.get_or_insert(piece.length.saturating_sub(piece.offset));
         *left = left.saturating_sub(piece.next_offset.saturating_sub(piece.offset));
         *left == 0 || piece.text.is_empty()
     }
 
-    /// Reports the state of an ended log: empty, or the place of the check's log.
+    /// Says that an ended log is empty, or where the log of the check is.
     fn tell(&mut self, piece: &Logged) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
         if !self.has_text && piece.length == 0 {
@@ -220,13 +220,13 @@ impl Source {
         }
     }
 
-    /// Shows the present log; the last line of a live run is left open.
+    /// Shows the log written so far. The last line of a live run stays open.
     async fn so_far(&mut self, client: &Client, output: Output) -> Result<(), Failure> {
         self.begin_anew();
         loop {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
-            // In JSON the end of a run is printed where it is followed.
+            // An empty piece marks the end of a run, which JSON output reports only in `follow_to_end`.
             if !piece.text.is_empty() {
                 self.take(&piece, output)?;
             }
@@ -236,7 +236,7 @@ impl Source {
         }
     }
 
-    /// Shows the present log and new output until the run has ended. Returns the exit code of the run.
+    /// Shows the log written so far and then new output, until the run ends. Returns the exit code of the run.
     pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
         self.begin_anew();
         let (mut waits, mut has_told) = (Waits::default(), false);
@@ -247,7 +247,7 @@ impl Source {
                 waits.warn_without_daemon(client).await;
             }
             if piece.run_id.is_none() {
-                // What it waits for may change without an event of it.
+                // The reason of the wait may change without an event of the task, so this polls.
                 self.log.wait = NOT_STARTED_SECONDS;
                 let task = &piece.task_id;
                 if !std::mem::replace(&mut has_told, true) {
@@ -273,14 +273,14 @@ impl Source {
         }
     }
 
-    /// Begins at the start of the log, unless its end was asked for.
+    /// Starts again at the beginning of the log, unless only its end is wanted.
     fn begin_anew(&mut self) {
         if self.log.tail.is_none() && self.log.lines.is_none() {
             self.log.offset.get_or_insert(0);
         }
     }
 
-    /// Prints a piece; the next one follows it.
+    /// Prints a piece, and moves the offset behind it.
     fn take(&mut self, piece: &Logged, output: Output) -> Result<(), Failure> {
         self.check = self.check.or(piece.check);
         self.has_text |= !piece.text.is_empty();
@@ -308,7 +308,7 @@ impl Source {
         output.text(&text)
     }
 
-    /// Ends the last line.
+    /// Completes an open last line.
     fn finish(&mut self, output: Output) -> Result<(), Failure> {
         if let Some(rest) = self.read.as_mut().and_then(Begun::rest) {
             return output.text(&readable(&rest, self.format, output));
@@ -328,12 +328,12 @@ fn labelled(label: &str, text: &str, output: Output) -> String {
     text.lines().flat_map(|line| [label.as_str(), " ", line, "\n"]).collect()
 }
 
-/// Returns the reason why a followed task does not go on.
+/// Returns the message about a task that was archived and cannot continue.
 fn archived(task: &TaskId) -> String {
     format!("{task} is archived and was not done: supervisor unarchive {task}")
 }
 
-/// The exit code after a run that has ended.
+/// Returns the exit code for a run that has ended.
 async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
     let shown = client.call(&Show { task_id: Some(piece.task_id.clone()), ..Show::default() }).await?;
     let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };

@@ -1,4 +1,4 @@
-//! Completions and manual pages, from the same definitions as the command line itself.
+//! Completions and manual pages, generated from the definitions of the command line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ Boards, sockets and configuration of the host's service.
 Those of a user. With \-\-root, everything lies under one directory.
 ";
 
-/// Returns the name to use instead of a place that cannot be used.
+/// Suggestion in the error for a bad path.
 const PLACE: &str = "a directory";
 
-/// The page of the unit, which stands beside it.
+/// The manual page of the service's unit.
 const UNIT: &str = include_str!("../../../systemd/supervisor.service.8");
 
 /// Print completions for a shell
@@ -109,7 +109,7 @@ fn write(dir: &Path, command: &clap::Command, name: &str) -> Result<(), Failure>
 fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
     use io::Write as _;
     let version = env!("CARGO_PKG_VERSION");
-    // Pages are named with a dash, and the command with a space.
+    // Pages are named with dashes, commands with spaces.
     let man = clap_mangen::Man::new(command.clone().display_name(name.to_owned()))
         .title(name.to_uppercase())
         .source(format!("supervisor {version}"));

@@ -1,4 +1,4 @@
-//! A verb about all tasks that have something in common: it shows them, asks, and then goes through them.
+//! Applies a verb to all tasks that a filter selects, after it has shown them and asked for confirmation.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
@@ -14,7 +14,7 @@ use base::failure::Failure;
 use base::terminal::complain;
 use verbs::{Holds, List, Listed, Matching, OnTasks, Rows as _};
 
-/// Limit on the tasks of a request: it is one transaction, and others wait for its end.
+/// Limit on the tasks of a request, which is one transaction that delays others.
 const PART: usize = 500;
 
 /// Tasks that a command line selects.
@@ -42,8 +42,8 @@ pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) ->
     output.reply::<V>(&all)
 }
 
-/// The tasks of a command line that names none, once a person has agreed to what the verb does to them. Where it names no status, it
-/// means those in one of `of`.
+/// Returns the tasks that a filter selects, after a person has confirmed the verb for them. Without a status, the
+/// filter selects tasks in one of `of`.
 pub(super) async fn said(
     client: &Client,
     matching: &Matching,
@@ -79,13 +79,13 @@ pub(super) async fn said(
     Ok(Said::Tasks(tasks.into_iter().map(|task| task.id).collect()))
 }
 
-/// The ids of tasks that are held themselves.
+/// Returns the ids of tasks that have a hold of their own.
 async fn held(client: &Client) -> Result<BTreeSet<String>, Failure> {
     let holds = client.call(&Holds {}).await?.into_iter();
     Ok(holds.filter(|hold| hold.scope == HoldScope::Task).map(|hold| hold.name).collect())
 }
 
-/// Returns the answer where no task matches. Without a status on the command line it names the statuses searched.
+/// Returns the error if no task matches. It names the statuses searched if the command line has none.
 fn no_match(matching: &Matching, of: &[Status]) -> String {
     if matching.names_status() || of.is_empty() {
         return "No task matches; nothing was done.".to_owned();
@@ -94,7 +94,7 @@ fn no_match(matching: &Matching, of: &[Status]) -> String {
     format!("No task in {} matches; nothing was done. Use --status to select other statuses.", of.join(", "))
 }
 
-/// Shows the tasks and asks for consent. Without a terminal it refuses.
+/// Shows the tasks and asks for confirmation. Fails without a terminal.
 async fn ask(tasks: &[Task], verb: &str, output: Output) -> Result<(), Failure> {
     let count = Counted(tasks.len() as u64, "task");
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !output.json();

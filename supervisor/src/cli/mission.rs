@@ -1,4 +1,4 @@
-//! `mission` at the command line: goals that are divided into tasks, with limits for all of them together.
+//! `mission` at the command line: goals that are divided into tasks, with limits for all of these together.
 
 use kernel::{TaskId, Tenant};
 

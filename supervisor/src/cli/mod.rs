@@ -1,4 +1,4 @@
-//! The command line: parse, call the verb, print its reply, end with the right code.
+//! The command line: parses it, calls the verb, prints the reply, and sets the exit code.
 
 mod answer;
 mod arguments;
@@ -122,7 +122,7 @@ pub(crate) fn main() -> ExitCode {
     let Cli { global, word } = cli;
     let output = Output::new(global.json, global.color);
     output.warn(&warnings);
-    // A worker's environment is small and a command is short: one thread does.
+    // One thread is sufficient for a short command, also under the limits of a worker.
     let runtime = if matches!(word, Word::Daemon(_) | Word::Dispatch(_) | Word::Demo(_) | Word::Service(_)) {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
     } else {
@@ -131,7 +131,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(word.run(&CommandLine { global, output }));
-            // Reads that are still under way (a watcher's) need not end first.
+            // Reads in progress, such as those of `watch`, need not finish.
             runtime.shutdown_background();
             outcome
         }
@@ -146,8 +146,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Parses a command line. Errors, help and unknown words need the whole command line, which takes a while to build; a command that is
-/// named needs its own word alone.
+/// Parses a command line. Errors, help and unknown subcommands need the whole command line, which takes a while to
+/// build. A known subcommand needs only its own part.
 fn matches(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let word = words.get(compat::first_verb(words));
     let alone = match word.map(|word| word.to_str()) {
@@ -171,7 +171,7 @@ struct CommandLine {
 }
 
 impl CommandLine {
-    /// The named root, once its directories are known to be safe.
+    /// Returns the root after a check that its directories are safe.
     fn root(&self) -> Result<Root, Failure> {
         let root = self.chosen_root()?;
         own_directory::require(&root)?;
@@ -182,10 +182,10 @@ impl CommandLine {
         self.global.root.clone().resolve(|name| environment::variable(name).map(Into::into))
     }
 
-    /// A client for the board and the run that are meant.
+    /// Returns a client for the selected board, with the token inside a run.
     fn client(&self) -> Result<Client, Failure> {
         let worker = WorkerSelf::from_env(environment::text)?;
-        // Inside a run only the daemon is asked.
+        // A worker reaches the board only through the daemon, so the directory of the root is not checked here.
         let root = if worker.is_some() { self.chosen_root()? } else { self.root()? };
         let board = boards::current(&root, self.global.board.clone())?;
         Ok(Client::new(root, board, worker))
@@ -214,7 +214,7 @@ pub(crate) fn command() -> clap::Command {
     grouped::helped(program.after_help(format!("{after}\n\nTopics:\n{}", topics::listed().trim_end())))
 }
 
-/// A command in which a number may be negative wherever a value is taken, and an environment variable that is empty is not set.
+/// Returns a command with negative numbers permitted as values, and with empty environment variables treated as unset.
 fn prepared(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|argument| {
         let unset = argument
@@ -229,7 +229,7 @@ fn prepared(command: clap::Command) -> clap::Command {
     command.mut_subcommands(prepared)
 }
 
-/// Joins the lines of each paragraph, so that the parser breaks it at the width of the terminal. Examples stay as they are.
+/// Joins the lines of each paragraph, so that clap wraps it at the width of the terminal. Examples stay unchanged.
 fn flowing(text: &str) -> String {
     let block = |block: &str| {
         let is_prose = !block.contains("\n ");

@@ -1,4 +1,4 @@
-//! `notify` at the command line: a channel is tried, and the messages that could not be delivered are seen to.
+//! `notify` at the command line: tests a channel, and handles undeliverable messages.
 
 use kernel::TaskId;
 

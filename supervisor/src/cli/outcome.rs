@@ -1,4 +1,4 @@
-//! Exit codes of finished work: of a run, and of a task that does not go on by itself.
+//! Exit codes for the outcome of a run, and of a task that no longer continues by itself.
 //!
 //! See decision 0119.
 
@@ -7,14 +7,14 @@ use kernel::{BlockKind, Outcome, Run, Status};
 use base::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
 use verbs::Shown;
 
-/// Returns the exit code of a command that has followed a run to its end: the code of its task, as `wait` has it, where the run is the
-/// last one and the task does not go on by itself; else the code of the run.
+/// Returns the exit code of a command that followed a run to its end. It is the code of the task, as in `wait`, if this
+/// is the last run and the task does not continue by itself; else the code of the run.
 pub(super) fn after_run(shown: &Shown, run: &Run) -> u8 {
     let is_last = shown.runs.last().is_none_or(|last| last.id == run.id);
     of_task(shown).filter(|_| is_last).unwrap_or_else(|| of_run(run))
 }
 
-/// Returns the exit code of an ended run: 0 for work that was handed over, else the code of its command.
+/// Returns the exit code of an ended run: 0 if it handed over its work, else the code of its command.
 fn of_run(run: &Run) -> u8 {
     match run.outcome {
         Some(
@@ -24,7 +24,7 @@ fn of_run(run: &Run) -> u8 {
             | Outcome::ReviewRequested
             | Outcome::CheckPassed,
         ) => 0,
-        // A person has ended it: its task waits for one, whatever signal that took.
+        // The task waits for a person now, whatever signal ended its worker.
         Some(Outcome::Blocked | Outcome::Cancelled) => NEEDS_A_PERSON,
         Some(Outcome::TimedOut) => TIMED_OUT,
         Some(_) | None => of_command(run),
@@ -37,7 +37,7 @@ fn of_command(run: &Run) -> u8 {
     code.filter(|code| *code != 0).unwrap_or_else(|| Code::Failed.exit())
 }
 
-/// The exit code of a task that goes on only if a person does something; none while it goes on by itself.
+/// Returns the exit code of a task that continues only if a person acts; none while it continues by itself.
 pub(super) fn of_task(shown: &Shown) -> Option<u8> {
     let task = &shown.task;
     let failed = || shown.runs.last().map_or_else(|| Code::Failed.exit(), of_run);

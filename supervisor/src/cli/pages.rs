@@ -1,12 +1,12 @@
-//! Lists at the command line: pages are put together, up to as many rows as are asked for.
+//! Lists at the command line: fetches pages up to the requested number of rows.
 
 use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
 use verbs::{Listed, Pages};
 
-/// Calls a verb with pages and prints as many rows as it asks for. A person sees that there is more; a script gets an
-/// array unless it asks for a page.
+/// Calls a verb with pages and prints the requested number of rows. A person is told if there are more; a script gets
+/// an array unless it asks for a page.
 pub(super) async fn run<V: Pages + Clone>(
     client: &Client,
     mut verb: V,
@@ -20,7 +20,7 @@ pub(super) async fn run<V: Pages + Clone>(
     output.reply::<V>(&if output.json() { Listed::Rows(rows) } else { Listed::Page { rows, next } })
 }
 
-/// Asks for as many rows as a verb wants, page by page. The reply has where the next ones start as well.
+/// Fetches the requested number of rows page by page. The reply also has the cursor of the next rows.
 pub(super) async fn all<V: Pages + Clone>(
     client: &Client,
     verb: &V,

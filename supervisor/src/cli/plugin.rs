@@ -1,4 +1,4 @@
-//! `plugin` at the command line: what extends this program. Its directories are written by this process, with the rights of its user.
+//! `plugin` at the command line: manages plugins. This process writes their directories with the rights of its user.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
     }
 }
 
-/// Returns the directory that is probably meant by the name of a plugin that is not installed.
+/// Adds a hint to an error about a plugin that is not installed, if its name looks like a directory.
 fn beside(refusal: Failure, plugin: &str) -> Failure {
     if refusal.code != Code::NotFound || plugin.contains('/') || !Path::new(plugin).is_dir() {
         return refusal;
@@ -206,7 +206,7 @@ fn to_check(plugin: &str) -> Result<CheckPlugin, Failure> {
     Ok(CheckPlugin { name: Some(name), path: None })
 }
 
-/// The name of a plugin that is to be installed.
+/// Returns the name of a plugin to install.
 fn named(dir: &Path, name: Option<PluginName>) -> Result<PluginName, Failure> {
     let whole = std::path::absolute(dir).map_err(|e| Failure::file("resolve", dir, &e))?;
     let of_dir = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -234,7 +234,7 @@ fn refuse_present(client: &Client, name: &PluginName, force: bool) -> Result<(),
         .hint("replace it with --force; its state stays"))
 }
 
-/// Shows the rights of a plugin, and asks.
+/// Shows the rights of a plugin, and asks for confirmation.
 fn agreed(plugin: &Plugin, output: Output) -> Result<bool, Failure> {
     if output.json() || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage("`plugin install` asks first, and this is not a terminal")
@@ -265,7 +265,7 @@ fn rights(plugin: &Plugin) -> String {
     format!("The plugin {}\n{}", plugin.name, lines.iter().map(line).collect::<String>())
 }
 
-/// The commands and tools of a plugin.
+/// Returns the commands and tools that a plugin adds.
 fn adds(plugin: &Plugin) -> Vec<String> {
     let verbs = plugin.manifest.verbs.iter().map(|verb| format!("supervisor {} {}", plugin.name, verb.name));
     let tools = plugin.manifest.tools.iter().map(|tool| {
@@ -278,7 +278,7 @@ fn adds(plugin: &Plugin) -> Vec<String> {
     verbs.chain(tools).chain(sections).chain(sinks).collect()
 }
 
-/// Has the daemon read the plugins again, and reports why it does not run a new one.
+/// Makes the daemon read the plugins again. Fails with the reason if the daemon does not run a new plugin.
 async fn require_used(client: &Client, name: &PluginName) -> Result<(), Failure> {
     client.call(&Reload::default()).await?;
     let listed = client.call(&ListPlugins { name: Some(name.clone()) }).await?;

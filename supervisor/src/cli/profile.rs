@@ -1,4 +1,4 @@
-//! `profile` at the command line: who workers can be. Its files are written by this process, with the rights of its user.
+//! `profile` at the command line: manages profiles. This process writes the files with the rights of its user.
 
 use std::path::{Path, PathBuf};
 
@@ -164,12 +164,12 @@ struct Changed {
     warnings: Vec<String>,
 }
 
-/// Returns true if a word names no file, but a profile that is shipped.
+/// Returns true if a word names a shipped profile and no file.
 fn is_shipped(file: &Path) -> bool {
     file.symlink_metadata().is_err() && file.to_str().is_some_and(|name| shipped(name).is_some())
 }
 
-/// Says that a profile needs no file, because it is shipped.
+/// Reports that a shipped profile needs no file.
 fn there(name: &Path, output: Output) -> Result<u8, Failure> {
     let name = name.display();
     if output.json() {
@@ -180,7 +180,7 @@ fn there(name: &Path, output: Output) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the text of a mission's plan about a profile that it asks for.
+/// Returns the text of a profile that a mission's plan proposes.
 async fn proposed(client: &Client, name: &Profile, mission: TaskId) -> Result<ProposedProfile, Failure> {
     let shown = client.call(&ShowMission { mission: mission.clone() }).await?;
     shown.profiles.into_iter().find(|profile| profile.name == *name).ok_or_else(|| {
@@ -303,7 +303,7 @@ async fn edit(client: &Client, name: Profile, output: Output) -> Result<u8, Fail
     })
 }
 
-/// The text of a profile that there is.
+/// Returns the text of an existing profile.
 fn text_of(client: &Client, name: &Profile) -> Result<String, Failure> {
     let shipped = || shipped(name.as_str()).map(str::to_owned);
     files::text_of(client.root(), name)?.or_else(shipped).ok_or_else(|| {
@@ -312,7 +312,7 @@ fn text_of(client: &Client, name: &Profile) -> Result<String, Failure> {
     })
 }
 
-/// Refuses the name of a profile that has a file.
+/// Returns an error if a profile of this name has a file.
 fn absent(client: &Client, name: &Profile, hint: &str) -> Result<(), Failure> {
     let path = files::path_of(client.root(), name);
     match path.symlink_metadata() {
@@ -321,7 +321,8 @@ fn absent(client: &Client, name: &Profile, hint: &str) -> Result<(), Failure> {
     }
 }
 
-/// The profile of a file: as it is, or of another program's agent file with what of that is not kept.
+/// Returns the profile in a file: its name, its text, and the parts that are lost if it is an agent file of another
+/// program.
 fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<String>), Failure> {
     let text = read_profile(file)?;
     let refuse = |line: usize, message: &str| {
@@ -340,12 +341,12 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
     };
     let mut left_out = left_out;
     left_out.extend(draft.grants());
-    // A profile is kept as it was written, with its comments, where its name needs no change.
+    // If the name is the same, the text is kept with its comments.
     let text = if is_profile && said == name.as_str() { text } else { draft.text(name.as_str()) };
     Ok((name, text, left_out))
 }
 
-/// Writes a profile and tells it.
+/// Writes a profile and reports the result.
 async fn written(
     client: &Client,
     done: &str,
@@ -364,7 +365,7 @@ async fn written(
     let is_new = files::path_of(client.root(), &name).symlink_metadata().is_err();
     let lanes = client.call(&ListLanes::default()).await?;
     if is_new && lanes.iter().any(|lane| lane.name == name.as_str()) {
-        // Its tasks are those of the lane, so the profile has to be on it.
+        // The profile takes over the tasks assigned to the lane, so it has to run on this lane.
         if persona.settings.lane.as_ref() != Some(&name) {
             return Err(Failure::new(
                 Code::Conflict,
@@ -378,7 +379,7 @@ async fn written(
     told(client, done, name, path, warnings, output).await
 }
 
-/// Has the daemon read the profiles again, and says what has changed and what keeps it from working.
+/// Makes the daemon read the profiles again. Reports the changes, and obstacles of the profile.
 async fn told(
     client: &Client,
     done: &str,

@@ -1,10 +1,10 @@
-//! The stream of an agent, as a person reads it.
+//! The readable form of an agent's output.
 
 use crate::output::Output;
 use base::terminal::printable_output;
 use setup::lanes::{Format, shown};
 
-/// A line that is longer is shown in pieces.
+/// Limit on the bytes of a line. A longer line is shown in pieces.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Start of a line that has no end yet.
@@ -12,7 +12,7 @@ const LINE_BYTES: usize = 4 * 1024 * 1024;
 pub(super) struct Begun(String);
 
 impl Begun {
-    /// Takes a piece of a stream, and returns the lines that are whole by now.
+    /// Takes a piece of a stream, and returns the lines that it completes.
     pub(super) fn take(&mut self, piece: &str) -> Vec<String> {
         self.0.push_str(piece);
         let whole = self.0.rfind('\n').map_or(0, |end| end + 1);
@@ -31,7 +31,7 @@ impl Begun {
     }
 }
 
-/// Returns the readable form of a line, each with its newline: the text and the calls of an agent; any other line as it is, unless it
+/// Returns a line in readable form, with newlines: the texts and tool calls of an agent, or the line itself unless it
 /// is empty.
 pub(super) fn readable(line: &str, format: Option<Format>, output: Output) -> String {
     shown(line, format, &output.screen())

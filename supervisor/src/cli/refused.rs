@@ -1,5 +1,5 @@
-//! Refuses a command line that cannot be parsed like all errors: one error, a hint, and JSON where asked for. A line without a verb
-//! asks for help, as `hermes kanban` does: its answer is the help, and no refusal.
+//! Reports an unparsable command line like all errors: one error, a hint, and JSON if requested. A line without a verb
+//! shows the help, as `hermes kanban` does, and is no error.
 
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
@@ -15,14 +15,14 @@ use base::terminal::{Colour, print};
 /// End of the parser's messages; the hint names the right command instead.
 const POINTER: &str = "For more information, try '--help'.";
 
-/// Prints what the parser has to say: help that was asked for, or a refusal.
+/// Prints clap's help or error.
 pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
     // Help that nobody reads to the end is no failure.
     if !error.use_stderr() {
         drop(error.print());
         return ExitCode::SUCCESS;
     }
-    // The flag is looked for by hand: the line as a whole has no meaning.
+    // The flag is searched for by hand, because the line could not be parsed.
     let json = words.iter().any(|word| word == "--json");
     let names_no_verb = matches!(
         error.kind(),
@@ -47,8 +47,8 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
     ExitCode::from(failure.code.exit())
 }
 
-/// The refusal of a word that is none of ours: with the command that does what another program has under it, or those whose
-/// names are most like it.
+/// Returns the error for an unknown subcommand. It suggests the equivalent of another program's subcommand, or
+/// subcommands with similar names.
 fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ValueValidation) {
         return foreign::without_task(words);
@@ -63,7 +63,7 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     let mut command = super::command();
     let name = meant(&mut command, words).get_bin_name().unwrap_or("supervisor").to_owned();
     let name = name.strip_suffix(" help").unwrap_or(&name);
-    // From the least like it to the most.
+    // Clap lists the most similar word last.
     let like = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(like)) => like.as_slice(),
         Some(ContextValue::String(like)) => std::slice::from_ref(like),
@@ -78,7 +78,7 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
         ways.splice(0..0, topics.take(3).map(|topic| format!("supervisor help {topic}")).collect::<Vec<_>>());
     }
     if ways.is_empty() && is_help {
-        // Of `help` the parser knows no words that are like another one.
+        // Clap suggests no similar words for an argument of `help`.
         let command = super::command();
         let known =
             command.get_subcommands().map(clap::Command::get_name).filter(|known| is_like(word, known));
@@ -94,7 +94,7 @@ fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     Some(failure.hint(ways.join(", or ")))
 }
 
-/// An example of what a verb was not given.
+/// Returns an example for a missing argument of a verb.
 fn example(error: &Error, words: &[OsString]) -> Option<String> {
     let lacks = |argument: &str| matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::Strings(missing)) if missing.iter().any(|one| one.starts_with(argument)));
     let is_hold = words.get(compat::first_verb(words)).is_some_and(|word| word == "hold");
@@ -102,7 +102,7 @@ fn example(error: &Error, words: &[OsString]) -> Option<String> {
         .then(|| foreign::with_task("hold {task} --reason 'not before the release'", words))
 }
 
-/// Returns the answer to a line without tasks, of a verb that also selects tasks by their properties.
+/// Returns the error for a line without tasks, if the verb can also select tasks by a filter.
 fn in_common(error: &Error, words: &[OsString]) -> Option<String> {
     if error.kind() != ErrorKind::MissingRequiredArgument {
         return None;
@@ -122,21 +122,21 @@ fn in_common(error: &Error, words: &[OsString]) -> Option<String> {
     })
 }
 
-/// Directory that is often typed in front of a topic: a page of the documentation is meant without it.
+/// Removes `docs/` and `.md` from a topic, which are often typed as parts of a page's name.
 fn topic_word(topic: &str) -> &str {
     topic.strip_prefix("docs/").unwrap_or(topic).trim_end_matches(".md")
 }
 
-/// Returns true if another word is likely meant: it begins so, or a letter in three differs at most. The parser's own measure finds a
-/// likeness between almost all short words.
+/// Returns true if a typed word is probably another one: it is the beginning of it, or at most one letter in three
+/// differs. Clap's own measure finds almost all short words similar.
 fn is_like(typed: &str, like: &str) -> bool {
     let letters = typed.chars().count();
     let is_begun = letters >= 3 && like.starts_with(typed);
     is_begun || strsim::damerau_levenshtein(typed, like) <= (letters / 3).max(1)
 }
 
-/// The parser's message, in which a number that cannot be read is refused in words that say what to write, and which advises to
-/// pass something behind `--` only where that works.
+/// Returns clap's message with two changes: an invalid number is refused with a description of what to write, and the
+/// advice to use `--` is kept only where that works.
 fn said(error: &Error, words: &[OsString]) -> String {
     let mut text = error.render().to_string();
     if let Some((before, from)) = text.split_once("\n\n  tip: to pass ")
@@ -159,10 +159,10 @@ fn said(error: &Error, words: &[OsString]) -> String {
     text.replace(&number.to_string(), why)
 }
 
-/// Returns true if a command line is valid with `--` before the refused word.
+/// Returns true if a command line becomes valid with `--` before the refused word.
 fn is_taken_behind_dashes(error: &Error, words: &[OsString]) -> bool {
     let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidArg) else { return false };
-    // Behind them `run` takes any word for the command.
+    // `run` takes all words after `--` as its command, so this hint would mislead.
     if words.get(compat::first_verb(words)).is_some_and(|word| word == "run") {
         return false;
     }
@@ -180,7 +180,7 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     let mut command = super::command();
     let meant = meant(&mut command, words);
     let name = meant.get_bin_name().unwrap_or("supervisor").to_owned();
-    // The parser's own usage lists the options that were given as though they had to be.
+    // The usage in clap's error shows the given options as mandatory.
     let text = match text.split_once("\n\nUsage: ") {
         Some((said, _)) => format!("{said}\n\n{}", meant.render_usage()),
         None => text.to_owned(),
@@ -188,9 +188,9 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     Failure::usage(text).hint(format!("{name} --help"))
 }
 
-/// The command, or the verb of a command, that a line names.
+/// Returns the subcommand that a line names, as deep as its words lead.
 fn meant<'a>(command: &'a mut clap::Command, words: &[OsString]) -> &'a mut clap::Command {
-    // Gives each subcommand its whole name.
+    // Sets the full name of each subcommand, such as `supervisor boards list`.
     command.build();
     let mut meant = command;
     for word in words.iter().skip(compat::first_verb(words)).filter_map(|word| word.to_str()) {

@@ -1,4 +1,4 @@
-//! `restore` at the command line: puts a backup in the place of a board that is not in use.
+//! `restore` at the command line: replaces a board that is not in use by a backup.
 //!
 //! The daemon has to be stopped: a file that is replaced under it could bring back a run whose claim it has released.
 
@@ -69,7 +69,8 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
                     | E::Corrupt { .. }
             );
             if let Some(dir) = path.parent() {
-                // A board that there was not before is not to be listed as one that is damaged.
+                // Removes the directory of a board that did not exist before, which would be listed as damaged.
+                // `remove_dir` keeps a directory with files.
                 drop(std::fs::remove_dir(dir));
             }
             let is_no_file = matches!(error, E::NotAFile { .. });
@@ -111,7 +112,7 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
     Ok(0)
 }
 
-/// Refuses work on files from inside a run, whose token says nothing there.
+/// Refuses work on files from inside a run, whose token gives no access to them.
 pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
     match client.worker() {
         None => Ok(()),
@@ -120,7 +121,7 @@ pub(super) fn refuse_worker(client: &Client) -> Result<(), Failure> {
     }
 }
 
-/// Takes the root's lock, or says who owns it.
+/// Takes the root's lock. Fails with the name of its owner.
 pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
     OwnerLock::try_acquire(root, Role::Files)?.ok_or_else(|| {
         let owner = OwnerLock::owner(root).unwrap_or_default();
@@ -131,7 +132,7 @@ pub(super) fn lock(root: &Root) -> Result<OwnerLock, Failure> {
     })
 }
 
-/// The highest number among the run directories of a board.
+/// Returns the highest number among the run directories of a board.
 fn last_run_dir(root: &Root, board: &BoardName) -> RunId {
     let entries = std::fs::read_dir(root.runs(board)).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,4 +1,4 @@
-//! `run`: creates a task for a command, shows what it writes, and ends as it does.
+//! `run`: creates a task for a command, shows its output, and exits with its exit code.
 
 use kernel::{CommitMode, Profile, RunId, Status, TaskId, Tenant, WaitingCode};
 
@@ -19,11 +19,12 @@ use setup::config::Config;
 use setup::roster::{Roster, nearest};
 use verbs::{Assignees, Create, Events, Listed, Show, Shown};
 
-/// Time that a request waits at the daemon. The reason why a task waits may change without an event of it.
+/// Time that a request waits at the daemon. It is short because the reason of a wait may change without an event of the
+/// task.
 const WAIT_SECONDS: u64 = 2;
-/// The lane whose prompt is a script.
+/// The lane whose prompts are shell scripts.
 const SHELL: &str = "shell";
-/// Words of the shell itself: its grammar, and commands that are no programs everywhere, or act on the shell.
+/// Words of the shell: its grammar, and commands that are not always programs, or that act on the shell itself.
 const OF_SHELL: [&str; 62] = [
     ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "do",
     "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fc", "fg", "fi",
@@ -32,9 +33,9 @@ const OF_SHELL: [&str; 62] = [
     "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
     "{",
 ];
-/// The longest title that is made of a command.
+/// Limit on the characters of a title made from a command.
 const TITLE: usize = 80;
-/// A command that was interrupted, as shells have it.
+/// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
 
 /// Run a command as a task, show its output, and exit as it does
@@ -119,11 +120,11 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
     let task = created.task.id;
     tokio::select! {
         shown = follow(client, &task, output) => {
-            // Whatever it is, the task is on the board, and its worker does not end with the daemon.
+            // On any failure here the task stays on the board, and its worker outlives the daemon.
             let goes_on = |failure: Failure| failure.hint(format!("{task} continues. Follow it: supervisor logs -f {task}"));
             end(&shown.map_err(goes_on)?, output)
         }
-        // What was asked for a moment ago is a read: nothing is lost with it.
+        // Cancel-safe: `follow` only reads.
         _ = tokio::signal::ctrl_c() => {
             complain(&given::repeated(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
@@ -154,7 +155,7 @@ impl Run {
         let is_command = is_program(&self.command);
         let body = script(self.command)?;
         let title = self.title.unwrap_or_else(|| cut(body.trim().lines().next().unwrap_or_default(), TITLE));
-        // The command takes the place of the shell: a signal to the worker is one to the command.
+        // With `exec` the command replaces the shell, so that it gets the signals to the worker.
         let body =
             if is_command && is_of_shell(client.root(), &assignee) { format!("exec {body}") } else { body };
         let workspace = if self.here { Some(here()?) } else { self.workspace };
@@ -175,8 +176,8 @@ impl Run {
     }
 }
 
-/// Returns the assignee for a command that names none. An unusable file is the daemon's trouble and not the command's: the daemon goes
-/// on with the last usable one.
+/// Returns the default assignee. An unusable configuration is only a warning, as the daemon continues with the last
+/// usable one.
 fn default_assignee(root: &Root, output: Output) -> Profile {
     let (config, defect) = Config::to_read_with(root);
     if let Some(defect) = defect {
@@ -188,12 +189,12 @@ fn default_assignee(root: &Root, output: Output) -> Profile {
     config.run.assignee
 }
 
-/// Refuses an assignee that no lane or profile serves: its task would wait without an end.
+/// Refuses an assignee without a lane or profile: its task would wait forever.
 async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failure> {
     let lines = match client.call(&Assignees::default()).await {
         Ok(Listed::Rows(lines)) => lines,
         Ok(Listed::Page { .. }) => return Ok(()),
-        // The users of a tenant may not list them. What nobody runs is said of their task.
+        // Users of a tenant may not list assignees. `create` warns of one that nothing runs.
         Err(failure) if failure.code == Code::NotPermitted => return Ok(()),
         Err(failure) => return Err(failure),
     };
@@ -211,7 +212,7 @@ async fn require_known(client: &Client, assignee: &Profile) -> Result<(), Failur
     )))
 }
 
-/// The workspace of the current directory.
+/// Returns the current directory as a workspace.
 fn here() -> Result<String, Failure> {
     let here = std::env::current_dir()
         .map_err(|e| Failure::failed(format!("failed to find the current directory: {e}")))?;
@@ -222,7 +223,7 @@ fn here() -> Result<String, Failure> {
     }
 }
 
-/// Returns the script: a single word as it stands, several words as a command that a shell takes as they are.
+/// Returns the script: a single word unchanged, or several words quoted as one command for a shell.
 fn script(mut words: Vec<String>) -> Result<String, Failure> {
     if words.len() == 1 {
         return Ok(words.remove(0));
@@ -238,7 +239,7 @@ fn is_of_shell(root: &Root, assignee: &Profile) -> bool {
     lane(Config::to_read_with(root).0).as_str() == SHELL
 }
 
-/// Returns true if words are a program with its arguments, and no command of the shell itself.
+/// Returns true if the words are a program with arguments, and not a command of the shell.
 fn is_program(words: &[String]) -> bool {
     let [program, _, ..] = words else { return false };
     !program.is_empty()
@@ -247,7 +248,7 @@ fn is_program(words: &[String]) -> bool {
         && !OF_SHELL.contains(&program.as_str())
 }
 
-/// Shows the output of a task's runs until the task does not go on by itself.
+/// Shows the output of a task's runs until the task no longer continues by itself.
 async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown, Failure> {
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
@@ -256,7 +257,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
     let mut served = Served::default();
     loop {
         served.look(client);
-        // The cursor is taken before the look, so that a start in between cuts the wait short.
+        // The cursor is read before the task, so that a start in between ends the wait early.
         events.since = client.call(&events).await?.cursor;
         let shown = client.call(&show).await?;
         // Until its command is started, a run has no log, and the wait may have a reason.
@@ -272,7 +273,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<Shown,
         if outcome::of_task(&shown).is_some() {
             return Ok(shown);
         }
-        // What it waits for at the first look is over in a moment where it can start.
+        // A reason in the first iteration often passes in a moment, so it is not reported yet.
         if events.wait > 0 {
             waits.tell(&shown);
         }
@@ -296,10 +297,10 @@ fn end(shown: &Shown, output: Output) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The verb that lets a task go on which does not by itself.
+/// Returns the verb that makes a waiting task continue.
 fn next(shown: &Shown) -> Option<&'static str> {
     let code = shown.why.as_ref()?.code;
-    // A block whose reason asks for a review has no work that could be approved.
+    // A task that was blocked with a request for review has no work to approve.
     let is_blocked = shown.task.status == Status::Blocked;
     Some(if code == WaitingCode::Question {
         "answer"

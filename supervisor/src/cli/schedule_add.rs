@@ -1,4 +1,4 @@
-//! `schedules add`: a schedule of its arguments, or of a file.
+//! `schedules add`: creates a schedule from arguments or a file.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use base::time::duration::WrittenDuration;
 use setup::automation::schedules::{ScheduleText, TaskText, TimesText};
 use verbs::{SaveSchedule, localized_workspace, read_text};
 
-/// The arguments of `add` that say when it ticks, and what becomes of its ticks.
+/// Flags that define the schedule's ticks.
 const OF_A_SCHEDULE: [&str; 13] = [
     "description",
     "cron",

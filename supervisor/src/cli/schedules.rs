@@ -223,7 +223,7 @@ async fn edit(
     })
 }
 
-/// Reads files as the daemon would. No daemon is asked.
+/// Checks files by the daemon's rules, without the daemon.
 fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, Failure> {
     let files = if let Some(file) = file {
         vec![file]
@@ -260,7 +260,7 @@ fn is_toml(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "toml")
 }
 
-/// Returns true if a file has the form of the established program.
+/// Returns true if a file has the format of `hermes kanban`, which is YAML.
 fn is_foreign(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
 }
@@ -284,7 +284,7 @@ fn checked(path: &Path) -> Checked {
     }
 }
 
-/// The name of a schedule by its file.
+/// Returns the name of a schedule from the name of its file.
 fn name_of(path: &Path) -> Result<ScheduleName, String> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     stem.parse().map_err(|e: kernel::ParseError| format!("{}: {e}", path.display()))
@@ -307,7 +307,7 @@ async fn import(
     let path = path_of(client.root(), &name);
     let board = Some(client.board().clone()).filter(|board| *board != kernel::BoardName::default());
     let schedule = ScheduleText { board, ..schedule };
-    // A command that cannot be taken is refused with the file that has it.
+    // An invalid command is refused here, with the name of its file.
     Planned::of(&name, schedule.clone()).map_err(|(key, why)| {
         Failure::usage(format!("{}: {key}: {why}", file.display())).hint(format!(
             "write {} yourself: `supervisor help docs/schedules.md` describes it",

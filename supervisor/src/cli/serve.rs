@@ -77,7 +77,7 @@ pub(super) async fn run(line: &CommandLine, verb: Daemon) -> Result<u8, Failure>
     let surface = dashboard::mount(a2a::mount(chat::mount(mcp::mount(surface()))));
     let ended = daemon::run(root, Extent::Forever, tuning, surface, announce).await;
     if let Some(path) = &verb.pidfile {
-        // A reader of the file takes it that the daemon runs.
+        // Readers of the file assume that the daemon runs while the file exists.
         drop(std::fs::remove_file(path));
     }
     ended.map(|_| 0)

@@ -1,4 +1,4 @@
-//! Watches the daemon of a board that a command follows: when it goes, the command reports that, and goes on.
+//! Watches the daemon of a board that a command follows. If the daemon ends, the command reports this and continues.
 
 use crate::client::Client;
 use base::given;
@@ -12,9 +12,9 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Looks, and says it each time that the daemon has gone.
+    /// Checks for the daemon, and warns each time that it has ended.
     pub(super) fn look(&mut self, client: &Client) {
-        // A worker may not see the root, and asks through its own socket.
+        // A worker may not read the root; it reaches the daemon through its own socket.
         let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();
         if self.had && !has {
             complain(&given::repeated(&format!(

@@ -1,4 +1,4 @@
-//! Waits until tasks do not go on by themselves any more: by their events, however many there are.
+//! Waits by events until tasks no longer continue by themselves.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub(super) struct Settling {
 }
 
 impl Settling {
-    /// Begins to wait. All tasks are looked at once.
+    /// Begins to wait. Each task is checked once at the start.
     pub(super) async fn of(client: &Client, tasks: &[TaskId]) -> Result<Self, Failure> {
         let events =
             Events { since: newest(client).await?, limit: 1000, wait: WAIT_SECONDS, ..Events::default() };
@@ -56,7 +56,7 @@ impl Settling {
         &self.open
     }
 
-    /// Returns the next task of those to be looked at that has settled, with its exit code, and waits for none.
+    /// Returns a task that has settled, with its exit code, among the tasks to check. Does not wait.
     pub(super) async fn settled(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
         while let Some(task) = self.due.front().cloned() {
             let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
@@ -75,15 +75,15 @@ impl Settling {
         Ok(None)
     }
 
-    /// Warns where no lane runs an awaited task.
+    /// Warns if no daemon runs and a task is still awaited.
     pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
         if !self.open.is_empty() {
             self.waits.warn_without_daemon(client).await;
         }
     }
 
-    /// Returns the next task that has settled, with its exit code; none when there are no more. Cancel-safe: a look that is
-    /// interrupted is repeated.
+    /// Waits for the next task to settle, and returns it with its exit code; none if no tasks are left. Cancel-safe: an
+    /// interrupted check is repeated.
     pub(super) async fn next(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
         while !self.open.is_empty() {
             if let Some(settled) = self.settled(client).await? {
@@ -105,7 +105,7 @@ impl Settling {
     }
 }
 
-/// The last event of the board.
+/// Returns the last event of the board.
 pub(super) async fn newest(client: &Client) -> Result<EventId, Failure> {
     let newest = Events { since: EventId(i64::MAX), limit: 1, ..Events::default() };
     Ok(client.call(&newest).await?.last_event)

@@ -1,4 +1,5 @@
-//! `show` at the command line: below the rest stand, with --verbose, what confined the last run, and how its worker is while one runs.
+//! `show` at the command line. Adds the state of a running task's worker, and with --verbose the sandbox of the last
+//! run.
 
 use kernel::Status;
 
@@ -20,7 +21,7 @@ pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Resu
     if show.verbose {
         show_sandbox(&shown, &mut screen);
     }
-    // A worker knows of itself.
+    // A worker is not shown its own state.
     if shown.task.status == Status::Running && client.worker().is_none() {
         show_worker(client, &shown, &mut screen).await;
     }
@@ -28,7 +29,7 @@ pub(super) async fn run(client: &Client, mut show: Show, output: Output) -> Resu
     Ok(0)
 }
 
-/// Returns the state of a task's worker. Without an answer of the daemon the task is shown all the same.
+/// Shows the state of a task's worker. Shows nothing if the daemon does not respond.
 async fn show_worker(client: &Client, shown: &Shown, screen: &mut Screen) {
     let asked = verbs::Status { tenant: shown.task.tenant.clone(), ..verbs::Status::default() };
     let Ok(report) = client.call(&asked).await else { return };

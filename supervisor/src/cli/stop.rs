@@ -1,4 +1,4 @@
-//! `stop` at the command line: tells the daemon, and with `--wait` sees it go.
+//! `stop` at the command line: asks the daemon to stop, and with `--wait` waits for its end.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -29,13 +29,13 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
     };
     let left = match left {
         Ok(left) => left,
-        // The board is missing or damaged. The way out of that begins with `stop`, which succeeds.
+        // A missing or damaged board is no failure here, because its repair begins with `stop`.
         Err(failure) => {
             complain(&format!("it is unknown whether its last runs left processes: {failure}"));
             return Ok(code);
         }
     };
-    // A daemon that has come meanwhile has workers of its own.
+    // A daemon that started meanwhile takes care of the workers.
     if left.daemon.is_some() || left.workers.is_empty() {
         return Ok(code);
     }
@@ -48,7 +48,7 @@ pub(super) async fn run(client: &Client, stop: Stop, output: Output) -> Result<u
     Ok(Code::Failed.exit())
 }
 
-/// Waits for the end of the daemon that has answered.
+/// Waits for the end of the daemon that responded.
 fn gone(client: &Client, pid: u32) -> Result<(), Failure> {
     let failed =
         |e: rustix::io::Errno| Failure::failed(format!("failed to wait for the daemon (pid {pid}): {e}"));
@@ -58,7 +58,8 @@ fn gone(client: &Client, pid: u32) -> Result<(), Failure> {
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         Err(e) => return Err(failed(e)),
     };
-    // The pid may have gone to another process before the handle was opened: the lock names the one that is meant.
+    // The pid may have been reused before the handle was opened. If the lock still names it now, the handle is the
+    // daemon's.
     let owner = OwnerLock::owner(client.root()).and_then(|owner| owner.pid);
     if owner != i32::try_from(pid).ok() {
         return Ok(());

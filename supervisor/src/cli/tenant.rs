@@ -1,5 +1,5 @@
-//! `tenant` at the command line: its file, its directory and its user in one go, and what it has used. The files are written by this
-//! process, with the rights of its user.
+//! `tenant` at the command line: the file, the directory, the user and the usage of a tenant. This process writes the
+//! files with the rights of its user.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use verbs::{
     Cancel, List, ListTenants, OnTasks as _, Reload, Stats, TenantLine, TenantUsage, is_open, show_tenant,
 };
 
-/// Limit on the tasks of a request: it is one transaction, and others wait for its end.
+/// Limit on the tasks of a request, which is one transaction that delays others.
 const PART: usize = 500;
 
 /// List, show, create, edit and remove tenants, and show their usage
@@ -207,7 +207,7 @@ fn tell(line: &TenantLine, output: Output) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Writes the file, has the daemon read it, and says what keeps the tenant from working.
+/// Writes the file, makes the daemon read it, and reports obstacles of the tenant.
 async fn written(
     client: &Client,
     (done, name, text): (&str, Tenant, &str),

@@ -1,4 +1,4 @@
-//! The files of `tenants.d/`: read, changed, written and removed as a whole.
+//! Reads, edits, writes and removes the files of `tenants.d/`, each as a whole.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use base::paths::definition_file::{self, TextForm};
 use setup::config::settings;
 use setup::config::tenants::TenantConfig;
 
-/// The file of a tenant.
+/// Returns the path of a tenant's file.
 pub(super) fn path_of(root: &Root, name: &Tenant) -> PathBuf {
     root.tenants_dir().join(format!("{name}.toml"))
 }
 
-/// The text of the file of a tenant.
+/// Returns the text of a tenant's file.
 pub(super) fn text_of(root: &Root, name: &Tenant) -> Result<String, Failure> {
     let path = path_of(root, name);
     settings::read(&path).map_err(|e| match e.kind() {
@@ -29,7 +29,7 @@ pub(super) fn text_of(root: &Root, name: &Tenant) -> Result<String, Failure> {
     })
 }
 
-/// Writes the file of a tenant. Whatever reads it meanwhile has the old text or the new one.
+/// Writes the file of a tenant atomically: readers get the old or the new text.
 pub(super) fn write(root: &Root, name: &Tenant, text: &str) -> Result<PathBuf, Failure> {
     let path = path_of(root, name);
     definition_file::write(&path, text)?;
@@ -43,10 +43,10 @@ pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Returns the settings that stay of a tenant whose file had this text.
+/// Returns the remains of a tenant after the removal of its file, which had this text.
 pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap_or_default();
-    // One that is missing names no tenant, and one that cannot be read is named elsewhere.
+    // A missing configuration names no tenant. A configuration that cannot be read is reported elsewhere.
     let config = settings::read(&root.config_file()).unwrap_or_default();
     let dir = table.get("root").and_then(Value::as_str).map(|dir| format!("its directory {dir} stays"));
     let user = table.get("user").map(|user| format!("the Unix user {user} stays"));
@@ -162,10 +162,10 @@ impl Changes<'_> {
     }
 }
 
-/// Parses the number behind a `=`. A word that is no number may still be a duration or a size, which the file takes as text.
+/// Parses the number after a `=`. A word that is no number may be a duration or a size, which is a string in the file.
 fn number(name: &str, value: &str) -> Result<Value, Failure> {
     if let Ok(whole) = value.parse::<i64>() {
-        // An amount of money is a number with a point in the file.
+        // The file has amounts of money as numbers with a point.
         let is_money = name == "cost_usd";
         #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^52")]
         return Ok(if is_money { Value::Float(whole as f64) } else { Value::Integer(whole) });

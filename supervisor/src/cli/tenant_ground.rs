@@ -1,4 +1,4 @@
-//! The directory and the Unix user of a tenant: made on request, and refused where another owner has them.
+//! The directory and the Unix user of a tenant: creates them on request, and refuses those with another owner.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
@@ -28,8 +28,8 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Finds or makes the directory of a tenant. It refuses a directory that is a link, that another user owns or may write to, or that is
-/// closed to workers.
+/// Finds or creates the directory of a tenant. Refuses a symbolic link, a directory that another user owns or may write
+/// to, and a directory that workers cannot enter.
 pub(super) fn prepare(own: &Root, ground: Ground<'_>) -> Result<(), Failure> {
     let caller = nix::unistd::geteuid();
     let user = ground.user.map(known).transpose()?;
@@ -60,7 +60,7 @@ pub(super) fn prepare(own: &Root, ground: Ground<'_>) -> Result<(), Failure> {
     require(root, wanted)
 }
 
-/// Makes it for its user alone.
+/// Creates the directory with access for its user only.
 fn make(root: &Path, user: Option<Login>) -> Result<(), Failure> {
     let above = root.parent().unwrap_or(root);
     let fail = |e: std::io::Error| Failure::file("make the directory", root, &e);
@@ -94,7 +94,7 @@ fn require(root: &Path, wanted: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a path that leads through a symbolic link: it may lead elsewhere tomorrow.
+/// Refuses a path with a symbolic link, whose target may change later.
 fn require_no_link(path: &Path) -> Result<(), Failure> {
     let real = path.canonicalize().map_err(|e| Failure::named_file("resolve", path, &e, "a directory"))?;
     if real == path {
@@ -111,7 +111,7 @@ fn known(name: &UserName) -> Result<Login, Failure> {
     })
 }
 
-/// Returns the users and groups of a tenant whose names this host does not know: they give no account its socket.
+/// Returns the users and groups of a tenant that do not exist on this host, so that no account gets access by them.
 fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     let unknown = |what: &str, name: &UserName| {
         format!(
@@ -123,7 +123,7 @@ fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     users.map(|name| unknown("user", name)).chain(groups.map(|name| unknown("group", name))).collect()
 }
 
-/// Returns the defects that keep a tenant with these settings from being of use to its users.
+/// Returns the problems that make a tenant with these settings useless to its users.
 pub(super) fn obstacles(own: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
     let mut found = unknown_users(tenant);
     let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();

@@ -1,4 +1,4 @@
-//! Settings of a tenant, each a flag of `tenant create` and `tenant edit`.
+//! The settings of a tenant as flags of `tenant create` and `tenant edit`.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub(super) struct Settings {
     pub(super) budget: Vec<(String, String)>,
 }
 
-/// A name and a value.
+/// Splits a text at `=` into a name and a value.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {

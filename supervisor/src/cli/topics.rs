@@ -1,4 +1,4 @@
-//! `help TOPIC`: what belongs to no single command.
+//! `help TOPIC`: help about subjects beyond a single command.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -94,7 +94,7 @@ A worker has others: `supervisor run env` shows them.
 /// The topic that lists the pages of the documentation.
 const PAGES: &str = "docs";
 
-/// The text of the topic or the page that a command line asks for.
+/// Returns the text of the topic or page that a command line asks for.
 pub(super) fn asked(words: &[OsString]) -> Option<Cow<'static, str>> {
     let mut words = words.iter().skip(compat::first_verb(words)).map(|word| word.to_str());
     if words.next()? != Some("help") {
@@ -108,13 +108,13 @@ pub(super) fn asked(words: &[OsString]) -> Option<Cow<'static, str>> {
     topic.or_else(|| handbook::page(name)).map(Cow::Borrowed)
 }
 
-/// The names of all topics and pages, topics first.
+/// Returns the names of all topics and pages, topics first.
 pub(super) fn names() -> impl Iterator<Item = String> {
     let topics = TOPICS.iter().map(|topic| topic.name.to_owned());
     topics.chain([PAGES.to_owned()]).chain(handbook::names())
 }
 
-/// The topics, a line each, for the help of the whole program.
+/// Returns the topics, one per line, for the help of the whole program.
 pub(super) fn listed() -> String {
     let line = |topic: &Topic| format!("  supervisor help {:<12}  {}\n", topic.name, topic.about);
     let pages = Topic { name: PAGES, about: "the pages of the documentation", text: "" };

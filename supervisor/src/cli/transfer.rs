@@ -13,7 +13,7 @@ use upkeep::transfer;
 use upkeep::transfer::attached;
 use verbs::{Export, Import};
 
-/// Writes by itself: it reads the board alone, and beside any daemon.
+/// Exports in this process, which only reads the board, also beside a daemon.
 pub(super) async fn export(client: &Client, verb: Export, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
     if let Some(file) = &verb.file {
@@ -30,7 +30,7 @@ pub(super) async fn export(client: &Client, verb: Export, output: Output) -> Res
     Ok(0)
 }
 
-/// Keeps what comes on standard input in a private file until it is read.
+/// Imports a board. Standard input is saved to a private file first.
 pub(super) async fn import(client: &Client, mut verb: Import, output: Output) -> Result<u8, Failure> {
     refuse_worker(client)?;
     if verb.file.as_ref().is_none_or(|file| file.as_os_str() != "-") {

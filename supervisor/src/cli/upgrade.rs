@@ -1,4 +1,4 @@
-//! `upgrade --check`: what a release would adopt of what runs here.
+//! `upgrade --check`: reports which runs, boards and configuration another release could take over.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -15,11 +15,11 @@ use base::terminal::{Ink, Screen, cut, printable};
 use upkeep::doctor::Verdict;
 use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 
-/// Time that another program has to answer. A release reads a few small files for each run.
+/// Time limit of another program's response. A release reads a few small files for each run.
 const WITHIN: Duration = Duration::from_mins(1);
-/// More of an answer is not read: thousands of runs have less.
+/// Limit on the bytes of a response. Thousands of runs need less.
 const LONGEST: u64 = 16 << 20;
-/// Length of another program's standard error that is shown.
+/// Limit on the characters shown of another program's standard error.
 const SHOWN: usize = 200;
 
 /// Check what another release would take over
@@ -65,8 +65,8 @@ fn report(line: &CommandLine, found: &Adoption) -> Result<u8, Failure> {
     Ok(if found.ok { 0 } else { Code::Failed.exit() })
 }
 
-/// Has the release of a program look at the same root, and shows its record. Only a record counts: what another program prints
-/// and exits with says nothing about a release.
+/// Makes the release of another program check the same root, and shows its record. Other output and the exit code are
+/// ignored, as any program may produce these.
 async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
     let mut command = Command::new(program);
     command.args(line.global.root.options()).args(["upgrade", "--check", "--json"]);
@@ -102,7 +102,7 @@ struct Told {
 }
 
 impl Told {
-    /// Reads both streams, each up to a bound, until the program has ended. What writes more is ended by its closed pipe.
+    /// Reads both streams up to a limit until the program ends. A program that writes more is ended by its closed pipe.
     async fn by(asked: &mut Child) -> std::io::Result<Self> {
         let streams = tokio::try_join!(start_of(asked.stdout.take()), start_of(asked.stderr.take()));
         let (stdout, stderr) = streams?;

@@ -1,4 +1,4 @@
-//! `wait`: ends when tasks have, with their outcome.
+//! `wait`: waits for tasks to end, and exits with their outcome.
 
 use kernel::{TaskId, Waiting};
 use serde::Serialize;
@@ -58,11 +58,11 @@ struct Ended<'a> {
 
 pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failure> {
     let client = &line.client()?;
-    // Events name the tasks by their whole ids.
+    // Events contain full ids only.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
     let mut told = Told { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
-    // What has ended already is reported also where the time is 0.
+    // Tasks that have ended already are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {
         if told.tell(&shown, code)? {
             return Ok(code);
@@ -91,7 +91,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Waits for the tasks that are left. Returns the exit code of them all.
+    /// Waits for the remaining tasks. Returns the exit code for all.
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
         settling.warn_without_daemon(client).await;
         while let Some((shown, code)) = settling.next(client).await? {
@@ -102,7 +102,7 @@ impl Told<'_> {
         Ok(self.codes.iter().copied().find(|code| *code != 0).unwrap_or_default())
     }
 
-    /// Prints how a task has ended. Returns whether that is enough.
+    /// Prints the outcome of a task. Returns true if no further task need be awaited.
     fn tell(&mut self, shown: &Shown, exit_code: u8) -> Result<bool, Failure> {
         let task = &shown.task;
         for (code, _) in self.codes.iter_mut().zip(&self.wait.task_ids).filter(|(_, id)| **id == task.id) {
@@ -127,7 +127,8 @@ impl Told<'_> {
     }
 }
 
-/// Returns the outcome of an ended task for the line behind its status: its result, or the reason why it does not go on.
+/// Returns the outcome of an ended task for the line with its status: the result, or the reason why the task does not
+/// continue.
 pub(super) fn ending(shown: &Shown) -> String {
     const WIDTH: usize = 200;
     let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);

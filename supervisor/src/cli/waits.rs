@@ -1,4 +1,4 @@
-//! Reports the reasons why tasks wait while a command waits for them: a sentence for each task and each reason.
+//! Reports why tasks wait while a command waits for them: one sentence for each task and reason.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use base::given;
 use base::terminal::{complain, printable};
 use verbs::Shown;
 
-/// More tasks are not spoken of: `list --why` has them all.
+/// Limit on the tasks reported. `list --why` shows all.
 const MOST: usize = 20;
 
 /// Sentences printed so far.
@@ -21,10 +21,10 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Says why a task is not running, unless that was said.
+    /// Reports why a task is not running, unless that was already reported.
     pub(super) fn tell(&mut self, shown: &Shown) {
         let Some(why) = &shown.why else { return };
-        // These end by themselves in a moment, and a missing daemon is one warning for all tasks.
+        // These reasons pass in a moment, and a missing daemon is one warning for all tasks.
         let is_brief = matches!(
             why.code,
             WaitingCode::Starting | WaitingCode::Ending | WaitingCode::Turn | WaitingCode::NoDaemon
@@ -33,13 +33,13 @@ impl Waits {
         if is_brief || (self.told.len() == MOST && !self.told.contains_key(task)) {
             return;
         }
-        // Its text may count the seconds.
+        // Only the code is compared, because the text may contain a time that changes.
         if self.told.insert(task.clone(), why.code) != Some(why.code) {
             complain(&printable(&sentence(task, shown.task.status, why)));
         }
     }
 
-    /// Warns once if no process runs tasks. The process that owns the root does, also `dispatch`.
+    /// Warns once if no process runs tasks. The owner of the root does, even if it is `dispatch`.
     pub(super) async fn warn_without_daemon(&mut self, client: &Client) {
         if !self.has_warned && !client.is_served().await {
             self.has_warned = true;

@@ -9,7 +9,7 @@ use shim::rundir::Usage;
 use super::spent::bytes_brief;
 use base::time::duration::processor;
 
-/// Returns the end of the worker's process: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None where no process is known.
+/// Returns the end of the worker's process: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None if no process is known.
 pub(super) fn code(run: &Run) -> Option<String> {
     let Some(signal) = run.signal else { return run.exit_code.map(|code| format!("exit {code}")) };
     let name = Signal::try_from(signal).map(Signal::as_str).ok();

@@ -36,7 +36,7 @@ const CONTEXT: u32 = 3;
 pub struct DiffOf {
     /// A working tree, or the repository of commits.
     pub path: PathBuf,
-    /// The commit at the beginning, in hex; none where there was none.
+    /// The commit at the beginning, in hex; none if there was none.
     pub base: Option<String>,
     /// The commit at the end, in hex; none for the working tree as it is, with uncommitted changes and new files that are not
     /// ignored.
@@ -59,9 +59,9 @@ pub enum Detail {
 /// The difference between two states of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
-    /// The commit at the beginning, in hex; none where there was none.
+    /// The commit at the beginning, in hex; none if there was none.
     pub base: Option<String>,
-    /// The commit at the end, in hex; none where there is none.
+    /// The commit at the end, in hex; none if there is none.
     pub head: Option<String>,
     /// The files that differ, in the order of their paths.
     pub files: Vec<FileDiff>,

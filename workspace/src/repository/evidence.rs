@@ -29,9 +29,9 @@ const LINE: usize = 200;
 /// Commits and changes in a working tree since the start of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The commit at the beginning, in hex; none where there was none.
+    /// The commit at the beginning, in hex; none if there was none.
     pub base: Option<String>,
-    /// The commit at the end, in hex; none where there is none.
+    /// The commit at the end, in hex; none if there is none.
     pub head: Option<String>,
     /// The commits since, the latest first.
     pub commits: Vec<CommitLine>,
@@ -94,7 +94,7 @@ impl PathChange {
     }
 }
 
-/// Returns the commit at HEAD, in hex; none where there is none yet.
+/// Returns the commit at HEAD, in hex; none if there is none yet.
 ///
 /// # Errors
 /// Where `tree` cannot be opened by this user.

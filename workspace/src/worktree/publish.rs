@@ -104,7 +104,7 @@ impl Private<'_> {
         Objects::take(&self.objects(), source)
     }
 
-    /// Returns the commit on which the worker left its branch; none where there is no whole private part.
+    /// Returns the commit on which the worker left its branch; none if there is no whole private part.
     pub(crate) fn left(&self) -> Option<Oid> {
         let given = self.given()?;
         Some(self.tip().unwrap_or(given))

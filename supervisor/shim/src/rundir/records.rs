@@ -139,7 +139,7 @@ pub struct ExitRecord {
     /// The signal that ended the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// True if the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None where no
+    /// True if the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None if no
     /// signal did, where the worker is behind a relay, and where an earlier release wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_dumped: Option<bool>,
@@ -150,7 +150,7 @@ pub struct ExitRecord {
     pub stdout_tail: String,
     /// The last 4096 bytes of standard error.
     pub stderr_tail: String,
-    /// Lengths of the standard output; none where the command was never executed, and in version 1.
+    /// Lengths of the standard output; none if the command was never executed, and in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StdoutRecord>,
     pub usage: Usage,
@@ -169,7 +169,7 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
-    /// Returns the time for which the worker's command ran, with all processes that it started; none where it was never started.
+    /// Returns the time for which the worker's command ran, with all processes that it started; none if it was never started.
     pub fn lived(&self) -> Option<Duration> {
         let us = self.ended_at_us.saturating_sub(self.started_at_us?);
         Some(Duration::from_micros(us))

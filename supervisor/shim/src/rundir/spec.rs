@@ -52,10 +52,10 @@ pub struct RunSpec {
     pub outside: Option<PathBuf>,
     /// Standard input of the command.
     pub stdin: Stdin,
-    /// Protocol in which its agent takes messages while it works, the prompt among them; none where it takes none.
+    /// Protocol in which its agent takes messages while it works, the prompt among them; none if it takes none.
     #[serde(default)]
     pub conversation: Option<Conversation>,
-    /// The terminal that the command runs at, in the place of standard input, output and error; none where it runs at none.
+    /// The terminal that the command runs at, in the place of standard input, output and error; none if it runs at none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
     /// The file that collects the worker's output.
@@ -169,10 +169,10 @@ pub(crate) struct ShimSpec {
     /// The nonce of the claim that this run belongs to.
     pub(crate) nonce: String,
     pub(crate) stdin: Stdin,
-    /// Protocol in which its agent takes messages while it works; none where it takes none.
+    /// Protocol in which its agent takes messages while it works; none if it takes none.
     #[serde(default)]
     pub(crate) conversation: Option<Conversation>,
-    /// The terminal that its worker runs at; none where it runs at none.
+    /// The terminal that its worker runs at; none if it runs at none.
     #[serde(default)]
     pub(crate) terminal: Option<TerminalSize>,
     /// The file that collects the worker's output.
@@ -203,10 +203,10 @@ pub(crate) struct ShimSpec {
 pub(crate) struct ShimSurroundings {
     /// The worker's user and group; none when it keeps the daemon's.
     pub(crate) identity: Option<policies::Identity>,
-    /// The pid namespace that the worker is born in; none where it shares the host's.
+    /// The pid namespace that the worker is born in; none if it shares the host's.
     #[serde(default)]
     pub(crate) pid_namespace: Option<policies::PidNamespace>,
-    /// Path of the listening socket of the run's proxy, which the shim keeps; none where it has none.
+    /// Path of the listening socket of the run's proxy, which the shim keeps; none if it has none.
     #[serde(default)]
     pub(crate) proxy: Option<PathBuf>,
 }

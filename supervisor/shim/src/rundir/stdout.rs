@@ -47,7 +47,7 @@ impl Stdout {
         &self.tail
     }
 
-    /// All that was kept, as one document; none where it is too long for one.
+    /// All that was kept, as one document; none if it is too long for one.
     pub fn whole(&self) -> Option<Vec<u8>> {
         let Some(file) = &self.file else { return Some(self.tail.clone().into_bytes()) };
         let mut text = Vec::new();

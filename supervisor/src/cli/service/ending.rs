@@ -1,4 +1,4 @@
-//! The stop command of the service's unit: it stops the daemon, and ends the processes that a dead daemon left.
+//! The stop command of the service's unit: stops the daemon, and ends processes that a dead daemon left.
 //!
 //! See decision 0123.
 
@@ -21,15 +21,15 @@ use host::watch;
 use setup::config::Tuning;
 use verbs::Stop;
 
-/// Time that a stopping daemon has for its answer.
+/// Time limit of a stopping daemon's response.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Time that a daemon has to end after its last worker.
+/// Time limit of a daemon's end after its last worker.
 const FAREWELL: Duration = Duration::from_secs(15);
-/// Time that the end of a dead daemon's processes may take.
+/// Time limit of the end of a dead daemon's processes.
 const LEFT: Duration = Duration::from_mins(1);
 
-/// Stops the daemon: a restart leaves its workers to the next one, any other stop drains. What does not answer, or does not
-/// end in its time, is killed: its workers go on without it, and `after_stop` ends them.
+/// Stops the daemon. A restart leaves the workers to the next daemon; any other stop drains. A daemon that does not
+/// respond or end in time is killed; then `after_stop` ends its workers.
 pub(super) async fn at_stop(client: &Client, manager: Manager, unit: &str) -> Result<u8, Failure> {
     let Some(owner) = OwnerLock::daemon(client.root()) else { return Ok(0) };
     let job = manager.job(unit).unwrap_or_else(|why| {
@@ -52,7 +52,8 @@ pub(super) async fn at_stop(client: &Client, manager: Manager, unit: &str) -> Re
     };
     let fail = |e: std::io::Error| Failure::failed(format!("failed to watch the daemon: {e}"));
     let Some(process) = owner.pid.map(watch::open).transpose().map_err(fail)?.flatten() else { return Ok(0) };
-    // The pid may have gone to another process before the handle was opened: the lock names the one that is meant.
+    // The pid may have been reused before the handle was opened. If the lock still names it now, the handle is the
+    // daemon's.
     if OwnerLock::owner(client.root()).and_then(|now| now.pid) != owner.pid {
         return Ok(0);
     }
@@ -70,8 +71,8 @@ fn time_to_end(plan: &StopPlan) -> Duration {
     until + Duration::from_secs(plan.grace_seconds) + FAREWELL
 }
 
-/// Ends what a daemon that is gone has left, where the unit is being stopped. After a crash, and for a restart, the next daemon
-/// takes it over.
+/// Ends the processes that a dead daemon left if the unit is being stopped. After a crash, and for a restart, the next
+/// daemon takes them over.
 pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str) -> Result<u8, Failure> {
     match manager.job(unit) {
         Ok(Some(Job::Stop)) => {}
@@ -82,7 +83,7 @@ pub(super) async fn after_stop(line: &CommandLine, manager: Manager, unit: &str)
         }
     }
     let root = line.root()?;
-    // A daemon that lives is stopped by its own unit, and ends its workers itself.
+    // A live daemon has a stop command of its own unit, and ends its workers itself.
     if OwnerLock::daemon(&root).is_some() || !root.has_runs() {
         return Ok(0);
     }

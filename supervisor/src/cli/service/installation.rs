@@ -1,4 +1,4 @@
-//! Installs the service, removes it, and says how it is.
+//! Installs and removes the service, and reports its state.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,7 +20,7 @@ pub(super) enum Start {
     Later,
 }
 
-/// Writes the units and has the service manager read, enable and start them.
+/// Writes the units and makes the service manager read, enable and start them.
 pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<u8, Failure> {
     require(manager, "install")?;
     if manager == Manager::System {
@@ -76,7 +76,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     for file in &there {
         refuse_foreign(manager, &file.path)?;
     }
-    // The socket first, if it is there: the next command would start the service again.
+    // The socket is stopped first: otherwise the next command would start the service again.
     let has_socket = there.iter().any(|file| file.path.ends_with(SOCKET));
     let units = has_socket.then_some(SOCKET).into_iter().chain([MAIN]);
     systemctl(manager, &["disable", "--now"].into_iter().chain(units).collect::<Vec<_>>())?;
@@ -89,7 +89,7 @@ pub(super) fn uninstall(manager: Manager, output: Output) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// Reports the state of the service. Returns 3 where it is not active, as systemctl does.
+/// Reports the state of the service. Returns 3 if it is not active, as systemctl does.
 pub(super) fn status(manager: Manager, output: Output) -> Result<u8, Failure> {
     require_systemd(manager)?;
     let properties = format!("--property={}", KEYS.join(","));
@@ -134,22 +134,22 @@ const KEYS: [&str; 8] = [
     "StatusText",
 ];
 
-/// As `systemctl is-active` says it.
+/// Exit code of `systemctl is-active` for a service that is not active.
 const NOT_ACTIVE: u8 = 3;
 
-/// The files of the service for the program that runs now.
+/// Returns the files of the service for this program.
 fn wanted(manager: Manager) -> Result<Vec<UnitFile>, Failure> {
     Ok(files(manager, &program()?, &directory(manager)?))
 }
 
-/// The program that runs now.
+/// Returns the path of this program.
 fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|e| Failure::failed(format!("the path of this program cannot be found: {e}")))
 }
 
-/// Refuses a program that others than root could replace: the host's service runs it as root. A group that may write is trusted,
-/// as Debian trusts `staff` with `/usr/local`.
+/// Refuses a program that other users than root could replace, because the host's service runs it as root. A group with
+/// write access is trusted, as Debian trusts `staff` with `/usr/local`.
 fn require_own_program(program: &Path) -> Result<(), Failure> {
     for place in program.ancestors() {
         let meta = std::fs::symlink_metadata(place).map_err(|e| Failure::file("look at", place, &e))?;
@@ -183,7 +183,7 @@ fn directory(manager: Manager) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Refuses who may not install, and hosts without the service manager.
+/// Refuses users who may not install, and hosts without systemd.
 fn require(manager: Manager, verb: &str) -> Result<(), Failure> {
     let root = nix::unistd::geteuid().is_root();
     if manager == Manager::System && !root {
@@ -217,7 +217,7 @@ fn require_systemd(manager: Manager) -> Result<(), Failure> {
     Err(Failure::failed(format!("{which} does not run here")).hint(hint))
 }
 
-/// Refuses to touch a unit that a person or a package has written.
+/// Refuses to change a unit that a person or a package wrote.
 fn refuse_foreign(manager: Manager, path: &Path) -> Result<(), Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) if is_own(&text) => Ok(()),
@@ -238,7 +238,7 @@ fn write(file: &UnitFile) -> Result<(), Failure> {
     std::fs::write(&file.path, &file.text).map_err(|e| Failure::file("write", &file.path, &e))
 }
 
-/// Returns true if the services of this user go on after the last logout (`loginctl(1)`).
+/// Returns true if the services of this user continue after the last logout (`loginctl(1)`).
 fn lingers() -> bool {
     let user = account(nix::unistd::geteuid());
     user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())

@@ -1,4 +1,4 @@
-//! `service` at the command line: installs the units of the service, and what they run at its reload and at its end.
+//! `service` at the command line: installs the units of the service, and runs their reload and stop commands.
 
 mod ending;
 mod installation;
@@ -117,14 +117,14 @@ pub(super) async fn run(line: &CommandLine, service: Service) -> Result<u8, Fail
     }
 }
 
-/// The client of a person's command.
+/// Returns a client for a command of a person.
 fn client(line: &CommandLine) -> Result<Client, Failure> {
     let client = line.client()?;
     refuse_worker(&client)?;
     Ok(client)
 }
 
-/// Refuses a root other than the service's: the units name the places of the service.
+/// Refuses a root other than the service's own, as the paths in the units are fixed.
 fn require_no_root(choice: &RootChoice) -> Result<(), Failure> {
     let Some(root) = &choice.root else { return Ok(()) };
     Err(Failure::usage(format!("a service keeps its boards in a place of its own, not in {}", root.display()))

@@ -1,13 +1,13 @@
-//! The units of the service, as they are shipped in `systemd/`, with the program where it is on this host.
+//! The units of the service from `systemd/`, with the path of the program on this host.
 
 use std::path::{Path, PathBuf};
 
 use host::service_manager::Manager;
 
-/// First line of an installed file: a file without it has another author.
+/// First line of an installed file. Files without it were written by others.
 const MARK: &str = "# Written by `supervisor service install`, which replaces it; settings of your own: ";
 
-/// The command by which a person adds settings of their own.
+/// Returns the command with which a person adds own settings to the unit.
 pub(super) fn editor(manager: Manager) -> &'static str {
     match manager {
         Manager::System => "systemctl edit supervisor",
@@ -15,7 +15,7 @@ pub(super) fn editor(manager: Manager) -> &'static str {
     }
 }
 
-/// The units of a kind of service, by name.
+/// The units of the host's service, by name.
 const SYSTEM: [(&str, &str); 3] = [
     ("supervisor.service", include_str!("../../../../systemd/supervisor.service")),
     ("supervisor-stop.service", include_str!("../../../../systemd/supervisor-stop.service")),
@@ -27,10 +27,10 @@ const USER: [(&str, &str); 3] = [
     (SOCKET, include_str!("../../../../systemd/user/supervisor.socket")),
 ];
 
-/// The unit that a person starts and stops.
+/// The main unit of the service.
 pub(super) const MAIN: &str = "supervisor.service";
 
-/// The unit by which systemd holds the operator's socket, where a person enables it.
+/// The unit by which systemd listens on the operator's socket, if a person enables it.
 pub(super) const SOCKET: &str = "supervisor.socket";
 
 /// A file to be written.
@@ -40,7 +40,7 @@ pub(super) struct UnitFile {
     pub(super) text: String,
 }
 
-/// The files of the service that runs a program, in a directory of units.
+/// Returns the files of the service that runs a program, in a directory of units.
 pub(super) fn files(manager: Manager, program: &Path, dir: &Path) -> Vec<UnitFile> {
     let (units, shipped) = match manager {
         Manager::System => (SYSTEM, "/usr/local/bin/supervisor"),
@@ -54,12 +54,13 @@ pub(super) fn files(manager: Manager, program: &Path, dir: &Path) -> Vec<UnitFil
     units.into_iter().map(file).collect()
 }
 
-/// Returns true if a file was written by an installation.
+/// Returns true if this program wrote a file.
 pub(super) fn is_own(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
-/// A path in a command line of a unit (`systemd.service(5)`): `%` and `$` have a meaning there, and a space ends a word.
+/// Escapes a path for a command line in a unit (`systemd.service(5)`), where `%` and `$` have a meaning and a space
+/// separates words.
 fn escaped(program: &Path) -> String {
     let text = program.display().to_string().replace('%', "%%").replace('$', "$$");
     if text.contains([' ', '\t', '"', '\\', '\'', ';']) {

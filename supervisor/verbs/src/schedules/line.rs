@@ -29,7 +29,7 @@ pub struct ScheduleLine {
     pub defect: Option<String>,
     pub board: Option<BoardName>,
     pub paused: bool,
-    /// The user who saved it, and who counts as the creator of its tasks; none where that is not known.
+    /// The user who saved it, and who counts as the creator of its tasks; none if that is not known.
     #[serde(default)]
     pub creator_uid: Option<u32>,
     /// Contents of its file; none if the file is invalid.

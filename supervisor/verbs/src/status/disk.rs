@@ -13,7 +13,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Space of the file system of a directory; none where it is unknown.
+    /// Space of the file system of a directory; none if it is unknown.
     pub(super) fn of(dir: &Path) -> Option<Self> {
         let system = rustix::fs::statvfs(dir).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
