@@ -89,6 +89,7 @@ mod numbers;
 mod obstacles;
 mod orchestrators;
 mod overdue;
+mod page_imports;
 mod pages;
 mod parity;
 mod plants;

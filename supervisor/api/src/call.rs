@@ -306,11 +306,13 @@ impl Call {
     }
 
     /// Sets the chat from which the call comes; its notifications go there.
+    #[must_use]
     pub fn said_in(self, chat: Address) -> Self {
         Call { chat: Some(chat), ..self }
     }
 
     /// Attaches the permits of a worker's request, held until the verb has finished.
+    #[must_use]
     pub fn counted(self, turn: Turn) -> Self {
         Call { turn: Some(turn), ..self }
     }

@@ -32,6 +32,7 @@ impl Failure {
     }
 
     /// Marks a refusal of a request that changed something before it failed, or may have.
+    #[must_use]
     pub fn after_a_change(self) -> Self {
         Failure { has_changed: true, ..self }
     }
@@ -41,6 +42,7 @@ impl Failure {
         self.code.changed_nothing() && !self.has_changed
     }
 
+    #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Failure { hint: Some(hint.into()), ..self }
     }
@@ -56,6 +58,7 @@ impl Failure {
     }
 
     /// Rewords the refusal as the reason why a board is not served.
+    #[must_use]
     pub fn not_served(self, board: &kernel::BoardName) -> Self {
         Failure { message: format!("the board `{board}` is not served: {}", self.message), ..self }
     }

@@ -5,7 +5,7 @@
 //!
 //! A refusal is an answer, and so is a board that cannot be written: a new daemon would not have more. The request to
 //! the listener comes over a connection that the daemon hands it, so neither the file of the socket nor its queue
-//! matters. A writer with a long job moves as long as SQLite executes statements.
+//! matters. A writer with a long job moves as long as `SQLite` executes statements.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

@@ -54,16 +54,18 @@ pub struct Sampler {
     children: OnceCell<HashMap<i32, Vec<i32>>>,
 }
 
-impl Sampler {
+impl Default for Sampler {
     /// Makes a snapshot that reads lazily.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Sampler {
             tick_us: 1_000_000 / procfs::ticks_per_second().max(1),
             page: procfs::page_size(),
             children: OnceCell::new(),
         }
     }
+}
 
+impl Sampler {
     /// Sums the use of a run's processes: of its cgroup, or else of the worker and its descendants.
     pub fn usage(&self, cgroup: Option<&Path>, worker: Option<i32>) -> Option<Usage> {
         let mut usage = Usage { cpu_us: 0, memory_bytes: 0, processes: 0 };

@@ -58,6 +58,7 @@ impl Details {
     }
 
     /// Applies a change: a missing field stays, and an empty field is removed.
+    #[must_use]
     pub fn changed(self, change: Details) -> Self {
         fn one<T>(old: Option<T>, new: Option<T>, is_empty: impl Fn(&T) -> bool) -> Option<T> {
             match new {

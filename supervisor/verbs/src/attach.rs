@@ -94,11 +94,13 @@ impl Attach {
     }
 
     /// Returns the request with another task.
+    #[must_use]
     pub fn to(self, task: TaskId) -> Self {
         Attach { task_id: Some(task), ..self }
     }
 
     /// Returns the request with its bytes, which are synced to disk.
+    #[must_use]
     pub fn with(self, sealed: Sealed) -> Self {
         Attach { sealed: Some(sealed), ..self }
     }

@@ -127,6 +127,7 @@ pub trait OnTasks: Command<Reply: Rows> + Clone {
     fn matching(&self) -> Matching;
 
     /// Returns the request with these tasks.
+    #[must_use]
     fn about(&self, tasks: Vec<TaskId>) -> Self;
 }
 

@@ -108,6 +108,7 @@ pub trait Pages: Command<Reply = Listed<Self::Row>> {
     fn asks_for_pages(&self) -> bool;
 
     /// Returns the request for a page of at most `limit` rows after a cursor.
+    #[must_use]
     fn part(self, limit: Option<u32>, cursor: Option<String>) -> Self;
 
     /// Returns the number of rows wanted; none means all.

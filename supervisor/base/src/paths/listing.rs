@@ -21,6 +21,7 @@ impl Root {
     }
 
     /// Returns the same root with another state directory.
+    #[must_use]
     pub fn with_state(&self, state: &Path) -> Self {
         Root { state: state.to_owned(), runtime: state.join("run"), config: self.config.clone() }
     }

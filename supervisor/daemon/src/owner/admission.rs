@@ -142,6 +142,7 @@ impl Claim {
     }
 
     /// Turns it into the claim of a run whose workspace is ready.
+    #[must_use]
     pub fn prepared(self) -> Self {
         Claim { preparing: None, ..self }
     }

@@ -56,11 +56,13 @@ impl Room {
     }
 
     /// Adds the owner's state: failures, waits, and a stop in progress.
+    #[must_use]
     pub fn known(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
         Room { backoff: backoff.clone(), stopping, ..self }
     }
 
     /// Adds the breakers that a board stores, for a caller outside of the daemon.
+    #[must_use]
     pub fn keeping(mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> Self {
         self.backoff.learn(board, holds, now);
         self.backoff.expire(now);
@@ -68,12 +70,14 @@ impl Room {
     }
 
     /// Measures the host, if the configuration asks for it.
+    #[must_use]
     pub fn measured(self, gauge: Gauge) -> Self {
         let lack = lack(&self.config.dispatch, gauge);
         Room { lack, ..self }
     }
 
     /// Keeps the reserve of slots from tasks without a tenant too, because some board has, or may have, a tenant.
+    #[must_use]
     pub fn shared(mut self) -> Self {
         self.tally.share();
         self
@@ -93,6 +97,7 @@ impl Room {
     }
 
     /// Limits the number of further tasks.
+    #[must_use]
     pub fn limited(self, most: Option<usize>) -> Self {
         let budget = self.budget.into_iter().chain(most).min();
         Room { budget, ..self }

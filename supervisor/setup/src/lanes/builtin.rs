@@ -1,7 +1,7 @@
 //! Built-in lanes, as files.
 //!
 //! Codex keeps an index of its sessions with absolute paths, which are wrong in a fork. Its lane puts the index into
-//! the home of the run; without it Codex finds a session by the name of its file. A session of OpenCode works in the
+//! the home of the run; without it Codex finds a session by the name of its file. A session of `opencode` works in the
 //! directory in which it began, so its lane has no `fork`.
 //!
 //! For an orchestrator, all tools are denied and the servers allowed where the program can, so that a tool of a later

@@ -10,6 +10,9 @@ const ONE_OUTPUT: &str = "exec /bin/sh -c \"$1\" 1>&2";
 const LANE: &str = "shell";
 
 /// Returns the profile that checks run as and are counted for.
+///
+/// # Panics
+/// Never: the name is a constant.
 #[expect(clippy::expect_used, reason = "the name is a constant")]
 pub fn performer() -> Profile {
     LANE.parse().expect("it is the name of a profile")

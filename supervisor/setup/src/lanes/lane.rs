@@ -167,6 +167,7 @@ impl Lane {
 
     /// Returns the lane for workers of a role, with this model and these tool servers. An orchestrator's program
     /// starts without its own tools.
+    #[must_use]
     pub fn in_role(&self, role: WorkerRole, model: Option<&str>, servers: &ToolServers) -> Self {
         let mut lane = Lane { model: model.map(str::to_owned), servers: servers.clone(), ..self.clone() };
         if role == WorkerRole::Orchestrator {
@@ -179,6 +180,7 @@ impl Lane {
     }
 
     /// Returns the lane for runs under a policy, which holds the brokers in effect.
+    #[must_use]
     pub fn under(self, policy: &Policy) -> Self {
         let first = self.additions.brokers.first().filter(|broker| policy.broker.contains(broker));
         let base_url = first.filter(|_| policy.has_proxy()).map(Broker::base_url);
@@ -276,6 +278,7 @@ impl Lane {
     }
 
     /// Returns the lane for a run that forks a session: the words in `fork` replace those with `{session}`.
+    #[must_use]
     pub fn forking(&self) -> Self {
         let mut lane = self.clone();
         for group in &mut lane.argv {

@@ -149,6 +149,7 @@ impl Roster {
 
     /// Loads the files again for the same host. The result is the roster of a daemon after a reload, except for last
     /// good versions of defective files. Blocking.
+    #[must_use]
     pub fn on_disk(&self, root: &Root) -> Self {
         let now = Roster::load(root);
         match self.policies.host() {
@@ -174,6 +175,7 @@ impl Roster {
     }
 
     /// Sets the host: assignees with policies that it cannot enforce cannot run.
+    #[must_use]
     pub fn on(self, host: &policies::Support) -> Self {
         Roster { policies: self.policies.on(host), ..self }
     }

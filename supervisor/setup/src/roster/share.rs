@@ -27,6 +27,7 @@ pub struct Share {
 
 impl Share {
     /// Adds the pools that a task itself names.
+    #[must_use]
     pub fn with(mut self, pools: &BTreeSet<Pool>) -> Self {
         self.of_task = pools.difference(&self.pools).cloned().collect();
         self.pools.extend(self.of_task.iter().cloned());

@@ -47,6 +47,7 @@ impl Check {
         Check { hint: failure.hint, ..Check::new(subject, Verdict::Error, failure.message) }
     }
 
+    #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Check { hint: Some(hint.into()), ..self }
     }

@@ -45,7 +45,7 @@ pub(super) async fn measured(
 
 /// Current resources of each run.
 fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
-    let sampler = Sampler::new();
+    let sampler = Sampler::default();
     let boottime = boottime_us();
     let measured = |run: LiveRun| {
         let left = run.deadline_us.map(|deadline| deadline.saturating_sub(boottime) / 1_000_000);

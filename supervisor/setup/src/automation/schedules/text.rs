@@ -152,6 +152,7 @@ impl Planned {
     }
 
     /// Returns the schedule of a file with this author.
+    #[must_use]
     pub fn saved_in(mut self, author: Option<u32>) -> Self {
         self.spec.creator_uid = creator(author, self.text.saved_by);
         self

@@ -98,6 +98,7 @@ impl Defect {
     }
 
     /// Adds a line and a key.
+    #[must_use]
     pub fn at(self, line: usize, key: Option<String>) -> Self {
         Defect { line: Some(line), key, ..self }
     }
