@@ -93,17 +93,17 @@ fn sources(dir: &str) -> Vec<(String, String)> {
     found
 }
 
-fn production() -> Vec<(String, String)> {
+pub(crate) fn production() -> Vec<(String, String)> {
     CRATES.iter().flat_map(|dir| sources(&format!("{dir}/src"))).collect()
 }
 
 /// A file without its tests, which stand at its end.
-fn without_tests(text: &str) -> &str {
+pub(crate) fn without_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
 }
 
 /// True if a file has tests alone, or helpers of tests.
-fn is_of_tests(path: &str) -> bool {
+pub(crate) fn is_of_tests(path: &str) -> bool {
     path.ends_with("tests.rs") || path.ends_with("testing.rs") || path.contains("/simulation/")
 }
 

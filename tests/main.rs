@@ -96,6 +96,7 @@ mod plants;
 mod plugins;
 mod processes;
 mod profiles;
+mod prose;
 mod proxy;
 mod regressions;
 mod releases;
