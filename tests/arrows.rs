@@ -253,12 +253,14 @@ fn points_up<'a>(arrows: &'a BTreeSet<(String, String)>, list: &[&Listed]) -> Ve
     arrows.iter().filter(|(from, to)| floor(from).zip(floor(to)).is_some_and(|(a, b)| a < b)).collect()
 }
 
-/// Compares the list of the page with arrows: names, order, and the names behind each arrow.
-fn compare(place: &str, list: &[&Listed], arrows: &BTreeSet<(String, String)>) {
-    assert_eq!(points_up(arrows, list), Vec::<&(String, String)>::new(), "{place}");
+/// Compares the list of the page with arrows: the order, and the names behind each arrow. Returns the faults.
+fn faults(place: &str, list: &[&Listed], arrows: &BTreeSet<(String, String)>) -> Vec<String> {
+    let up = points_up(arrows, list)
+        .into_iter()
+        .map(|(from, to)| format!("{place}: {from} names {to}, which is above"));
     let found = list.iter().map(|(name, _)| (name.clone(), built_on(arrows, name)));
-    let wrong: Vec<_> = found.filter(|line| !list.contains(&line)).collect();
-    assert!(wrong.is_empty(), "docs/architecture.md lists something else than these of {place}: {wrong:?}");
+    let wrong = found.filter(|line| !list.contains(&line));
+    up.chain(wrong.map(|(name, others)| format!("{place}: {name} → {others}"))).collect()
 }
 
 #[test]
@@ -277,11 +279,13 @@ fn every_crate_of_the_supervisor_is_listed_with_its_dependencies_and_names_none_
         arrows
             .extend(below.filter(|to| names.contains(&to.as_str())).map(|to| (from.to_owned(), to.clone())));
     }
-    compare("the supervisor", &crates, &arrows);
+    let faults = faults("the supervisor", &crates, &arrows);
+    assert!(faults.is_empty(), "docs/architecture.md lists something else than:\n{}", faults.join("\n"));
 }
 
 #[test]
 fn every_room_of_a_crate_is_listed_with_what_it_is_built_on_and_names_none_above_it() {
+    let mut wrong = Vec::new();
     for ((name, _), rooms) in listed_crates().iter().filter(|(_, rooms)| !rooms.is_empty()) {
         let dir = if name == "supervisor" { name.clone() } else { format!("supervisor/{name}") };
         let src = house().join(dir).join("src");
@@ -297,8 +301,9 @@ fn every_room_of_a_crate_is_listed_with_what_it_is_built_on_and_names_none_above
             "docs/architecture.md does not list these rooms of {name}: {unlisted:?}"
         );
         let arrows = arrows(&House::of(modules(&src))).remove(&Module::new()).unwrap_or_default();
-        compare(name, &rooms.iter().collect::<Vec<_>>(), &arrows);
+        wrong.extend(faults(name, &rooms.iter().collect::<Vec<_>>(), &arrows));
     }
+    assert!(wrong.is_empty(), "docs/architecture.md lists something else than:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::order::Order;
 use super::provision::Provision;
 use super::session::{self, Next, Resume};
 use api::hash_token;
+use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
 use setup::lanes::Skill;
@@ -92,8 +93,10 @@ pub(super) async fn claim(
         deadline_boottime: None,
         takes_messages: lane.takes_messages(),
     };
-    // Awaited before the transaction, because the search for a range of uids may block.
-    let provision = Provision::of(&context.service, board).await?;
+    // Awaited before the transaction, because the search for a range of uids may block. Without a range no task of this host
+    // can start, so the failure pauses all starts.
+    let provision = Provision::of(&context.service, board).await;
+    let provision = provision.map_err(|failure| Failure { code: Code::TryAgain, ..failure })?;
     let id = candidate.task.clone();
     let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
     let (logs, board_name) = (context.host.root.clone(), board.name().clone());
