@@ -12,6 +12,8 @@ use regex::Regex;
 #[derive(Default)]
 struct Module {
     text: String,
+    /// The text without its import statements.
+    body: String,
     exports: BTreeSet<String>,
     /// Modules that are loaded with this one.
     needs: Vec<Import>,
@@ -75,6 +77,7 @@ fn parse(file: &Path, text: &str) -> Module {
     let lists = export_list.captures_iter(text).flat_map(|found| listed(&found[1]));
     Module {
         text: text.to_owned(),
+        body: statement.replace_all(text, "").into_owned(),
         exports: export
             .captures_iter(text)
             .map(|found| found[1].to_owned())
@@ -120,7 +123,7 @@ fn faults(file: &Path, modules: &BTreeMap<PathBuf, Module>) -> Vec<String> {
             if theirs != "*" && !from.exports.contains(theirs) {
                 faults.push(format!("{} does not export {theirs}", import.from.display()));
             }
-            if regex(&format!(r"\b{own}\b")).find_iter(&module.text).nth(1).is_none() {
+            if regex(&format!(r"\b{own}\b")).find(&module.body).is_none() {
                 faults.push(format!("{own} is imported and not used"));
             }
         }
