@@ -285,7 +285,7 @@ impl Files {
         for (_, grants, access) in self.lists() {
             for grant in grants {
                 match bases.find(&grant.path) {
-                    Ok(found) => granted.add(found, access),
+                    Ok((opened, links)) => granted.add(opened, links, access),
                     Err(error) if grant.optional && error.is_missing() => {}
                     Err(error) => return Err(error),
                 }
@@ -293,25 +293,27 @@ impl Files {
         }
         for (place, optional) in self.toolchain_places(around) {
             match Opened::followed(&place, &bases.writable) {
-                Ok(found) => granted.add(found, Access::Execute),
+                Ok((opened, links)) => granted.add(opened, links, Access::Execute),
                 Err(error) if optional && error.is_missing() => {}
                 Err(error) => return Err(error),
             }
         }
         for (paths, access) in [(&around.read, Access::Read), (&around.execute, Access::Execute)] {
             for path in paths {
-                granted.add(Opened::followed(path, &bases.writable)?, access);
+                let (opened, links) = Opened::followed(path, &bases.writable)?;
+                granted.add(opened, links, access);
             }
         }
         for path in &around.write {
-            granted.add((Opened::real(path)?, Vec::new()), Access::Write);
+            granted.add(Opened::real(path)?, Vec::new(), Access::Write);
         }
         if let BoardAccess::Socket(path) = &around.board {
             let parent = path.parent().unwrap_or(path);
-            granted.add(Opened::followed(parent, &bases.writable)?, Access::Socket);
+            let (opened, links) = Opened::followed(parent, &bases.writable)?;
+            granted.add(opened, links, Access::Socket);
         }
         if self.proc == Proc::Host {
-            granted.add((Opened::real(Path::new("/proc"))?.directory()?, Vec::new()), Access::Read);
+            granted.add(Opened::real(Path::new("/proc"))?.directory()?, Vec::new(), Access::Read);
         }
         Ok(granted)
     }
@@ -364,7 +366,7 @@ fn open_device(path: &Path) -> Result<Option<(Opened, Access)>, PathError> {
 }
 
 impl Granted {
-    fn add(&mut self, (opened, links): (Opened, Vec<Link>), access: Access) {
+    fn add(&mut self, opened: Opened, links: Vec<Link>, access: Access) {
         self.paths.push((opened, access));
         for link in links {
             if !self.links.contains(&link) {

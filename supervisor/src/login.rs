@@ -55,6 +55,17 @@ struct Places {
     tmp: PathBuf,
 }
 
+/// Means of the command of a login.
+struct Means<'a> {
+    root: &'a Root,
+    config: &'a Config,
+    lane: &'a Lane,
+    policy: Policy,
+    places: &'a Places,
+    identity: Option<Identity>,
+    support: policies::Support,
+}
+
 impl Login<'_> {
     /// Performs the login.
     pub(crate) async fn run(self) -> Result<LoggedIn, Failure> {
@@ -78,7 +89,8 @@ impl Login<'_> {
         };
         let identity = identity(root, &config)?;
         let places = Places::make(root, identity)?;
-        let ended = self.execute((root, &config), (lane, policy), (&places, identity), support).await;
+        let means = Means { root, config: &config, lane, policy, places: &places, identity, support };
+        let ended = self.execute(means).await;
         let outcome = ended.and_then(|()| self.keep(lane, &places, identity));
         let removed = places.remove();
         let (kept, left_out) = outcome?;
@@ -87,13 +99,8 @@ impl Login<'_> {
     }
 
     /// Runs the command at the terminal. An exit code other than 0 is an error.
-    async fn execute(
-        &self,
-        (root, config): (&Root, &Config),
-        (lane, policy): (&Lane, Policy),
-        (places, identity): (&Places, Option<Identity>),
-        support: policies::Support,
-    ) -> Result<(), Failure> {
+    async fn execute(&self, means: Means<'_>) -> Result<(), Failure> {
+        let Means { root, config, lane, policy, places, identity, support } = means;
         let Some(command) = lane.login(&places.home, &places.tmp, &places.home) else { return Ok(()) };
         let shown = command.argv.join(" ");
         let run = root.login_run();

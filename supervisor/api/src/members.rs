@@ -35,7 +35,7 @@ pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant
         let name = account.as_ref().map(|account| account.name.as_str());
         // Root controls every tenant, and workers may share the daemon's user; neither can be a member.
         let is_own = own.is_root() || own == nix::unistd::geteuid();
-        match config.tenant_of_user((uid, name), &groups) {
+        match config.tenant_of_user(uid, name, &groups) {
             Ok(Some(tenant)) if !is_own => Ok(tenant),
             Ok(_) if !is_own && config.tenants.defects().next().is_some() => {
                 let message = format!(

@@ -28,7 +28,7 @@ mod simulation;
 mod watchdog;
 
 pub use lifetime::run;
-pub use owner::admission::{Asked, Claim};
+pub use owner::admission::{Asked, Claim, Who};
 pub use owner::backoff::Broken;
 pub use owner::board::REPLY_AGE;
 pub use owner::event::Event;
@@ -41,6 +41,7 @@ pub use owner::stopping::{StopMode, StopPlan};
 pub use owner::why::{Performer, ask as ask_why, left_open, merged};
 pub use run::claimed::{Search, search as search_claimed};
 pub use run::diff::{Wanted, Work, diff as diff_of_runs};
+pub use run::environment::Known;
 pub use run::external::provide as provide_external;
 pub use run::files::{place_of, provide};
 pub use run::key::TaskKey;

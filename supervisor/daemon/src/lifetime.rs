@@ -69,7 +69,7 @@ pub async fn run(
     root.check_reachable()?;
     let lock = own_root(&root, extent).await?;
     go_first(extent);
-    let settings = Config::load_for_daemon(&root, extent == Extent::Ending)?;
+    let (config, defect) = Config::load_for_daemon(&root, extent == Extent::Ending)?;
     install_binary(&root)?;
     // The probe's process ends before the daemon moves itself into another cgroup.
     let support = detect_support().await?;
@@ -78,7 +78,7 @@ pub async fn run(
     let (reports, runs) = Reports::queue();
     let (tracer, exporter) = Tracer::open();
     let (link, inbox) = open_link(runs, tracer.clone());
-    let service = serve_root(&root, settings, tuning, &link);
+    let service = serve_root(&root, config, defect, tuning, &link);
     service.use_roster(Roster::load(&root).on(&support));
     let roster = service.roster();
     report_configuration(&service);
@@ -94,7 +94,11 @@ pub async fn run(
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
-    let ways = (listeners.port(), Arc::clone(&doors), WaysOut::new(descriptors, service.quotas()));
+    let ways = Ways {
+        port: listeners.port(),
+        doors: Arc::clone(&doors),
+        out: WaysOut::new(descriptors, service.quotas()),
+    };
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
     let context = Arc::new(Context {
@@ -143,7 +147,7 @@ pub async fn run(
             .and_then(|()| doors.put_back())
     };
     let outcome = tokio::select! {
-        outcome = own((&context, &link), &mut dispatcher, roster, inbox, &mut notices) => outcome,
+        outcome = own(&context, &link, &mut dispatcher, roster, inbox, &mut notices) => outcome,
         // Dropped when the loop has ended, so that removed socket files are not restored any more.
         never = sockets::keep(&root, made, open) => match never {},
         never = doors.keep() => match never {},
@@ -175,7 +179,8 @@ pub async fn run(
 /// Makes the service of a root. Remembers a defect of its settings, so that `status` names it.
 fn serve_root(
     root: &Root,
-    (config, defect): (Config, Option<Defect>),
+    config: Config,
+    defect: Option<Defect>,
     tuning: Tuning,
     link: &OwnerLink,
 ) -> Arc<Service> {
@@ -315,13 +320,20 @@ fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Hande
     }
 }
 
+/// Ways of runs to the daemon and to the network.
+struct Ways {
+    port: Option<u16>,
+    doors: Arc<RunDoors>,
+    out: WaysOut,
+}
+
 /// Makes the record of this host and its daemon that runs need.
 async fn make_host(
     root: &Root,
     support: policies::Support,
     cgroups: Result<Cgroups, String>,
     spares: Spares,
-    (port, doors, ways): (Option<u16>, Arc<RunDoors>, WaysOut),
+    Ways { port, doors, out: ways }: Ways,
 ) -> Result<Host, Failure> {
     let pid_namespace = match &cgroups {
         Ok(_) => Err("runs have cgroups".to_owned()),

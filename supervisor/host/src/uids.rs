@@ -65,7 +65,8 @@ pub fn uids_of(
 pub fn own_uid(
     range: Option<Range>,
     board: &mut kernel::Board<'_>,
-    (task, workspace): (&kernel::TaskId, &str),
+    task: &kernel::TaskId,
+    workspace: &str,
 ) -> Result<Option<u32>, kernel::Error> {
     match range {
         Some(range) if matches!(workspace.parse(), Ok(WorkspaceSpec::Scratch)) => {

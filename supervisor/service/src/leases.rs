@@ -63,7 +63,8 @@ impl ExternalLeases {
 pub fn lease(
     root: &Root,
     board: &BoardName,
-    (task, run): (&TaskId, RunId),
+    task: &TaskId,
+    run: RunId,
     prepared: &Prepared,
 ) -> Result<Lease, Failure> {
     let leases = root.leases();
@@ -90,7 +91,7 @@ fn taken_over(
         Err(failure) => Err(failure.message),
     };
     let leased = prepared.and_then(|prepared| {
-        lease(root, board, (&run.task_id, run.id), &prepared).map_err(|failure| failure.message)
+        lease(root, board, &run.task_id, run.id, &prepared).map_err(|failure| failure.message)
     });
     Ok(leased
         .inspect_err(|error| tracing::warn!(task = %run.task_id, %error, "directory_of_claim_not_leased"))

@@ -116,9 +116,9 @@ impl Keyboard {
                     Some(keys) => if let Some(left) = here.typed(&keys) { break left },
                     None => break Left::Alone,
                 },
-                sent = async { match &mut here.sending { Some(sending) => sending.await, None => std::future::pending().await } } => {
+                (bytes, answer) = async { match &mut here.sending { Some(sending) => sending.await, None => std::future::pending().await } } => {
                     here.sending = None;
-                    here.sent(sent);
+                    here.sent(bytes, answer);
                 }
                 () = async { match pause { Some(at) => sleep_until(at).await, None => std::future::pending().await } } => here.pause = None,
                 _ = resized.recv() => here.is_due = true,
@@ -185,7 +185,7 @@ impl<'a> Attached<'a> {
     }
 
     /// Handles the response to a request.
-    fn sent(&mut self, (bytes, answer): (Vec<u8>, Result<Typed, Failure>)) {
+    fn sent(&mut self, bytes: Vec<u8>, answer: Result<Typed, Failure>) {
         match answer {
             Ok(Typed { is_full: true, .. }) => {
                 self.unsent.splice(..0, bytes);
@@ -211,7 +211,8 @@ impl<'a> Attached<'a> {
     async fn leave(mut self) {
         let last = async {
             if let Some(sending) = self.sending.take() {
-                self.sent(sending.await);
+                let (bytes, answer) = sending.await;
+                self.sent(bytes, answer);
             }
             self.pause = None;
             self.is_due = false;

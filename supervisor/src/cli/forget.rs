@@ -24,6 +24,12 @@ pub(super) struct Forgotten {
     pub(super) left: Vec<String>,
 }
 
+/// Settings that name the places of an assignee's work.
+struct Settings {
+    config: Config,
+    roster: Roster,
+}
+
 /// Removes the stored login of an assignee in a tenant, or without one. An active run keeps its copy until it ends.
 pub(super) async fn forget(
     client: &Client,
@@ -32,14 +38,14 @@ pub(super) async fn forget(
 ) -> Result<Forgotten, Failure> {
     let was_kept = KeptHome::of(client.root(), name, tenant).forget()?;
     let root = client.root();
-    let (config, roster) = (Config::load(root)?, Roster::load(root));
+    let settings = Settings { config: Config::load(root)?, roster: Roster::load(root) };
     let mut left = Vec::new();
     for board in root.board_names()? {
         let list = List { tenant: tenant.cloned(), ..List::default() };
         let tasks = Client::new(root.clone(), board.clone(), None).call(&list).await?.split().0;
         let waits = |task: &Task| task.tenant.as_ref() == tenant && task.status != Status::Running;
         for task in tasks.iter().filter(|task| waits(task)) {
-            for (dir, gone) in copies((client, &board, task), name, (&roster, &config)) {
+            for (dir, gone) in copies(client, &board, task, name, &settings) {
                 if let Err(why) = remove(&dir, gone) {
                     left.push(format!(
                         "a copy may be left in {}: {why}",
@@ -54,9 +60,11 @@ pub(super) async fn forget(
 
 /// Returns the directories of a task's sessions that contain copies of an assignee's login, with these files.
 fn copies(
-    (client, board, task): (&Client, &BoardName, &Task),
+    client: &Client,
+    board: &BoardName,
+    task: &Task,
     name: &Profile,
-    (roster, config): (&Roster, &Config),
+    Settings { roster, config }: &Settings,
 ) -> BTreeMap<PathBuf, Vec<PathBuf>> {
     let base = client.root().sessions(board).join(task.id.as_str());
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();

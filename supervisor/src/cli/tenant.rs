@@ -152,7 +152,7 @@ pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8
                 tenant_ground::prepare(client.root(), Ground::of(&read))?;
             }
             let warnings = obstacles(client, &name, &read);
-            written(client, ("Changed", name, &text), warnings, output).await
+            written(client, Edit { done: "Changed", name, text: &text }, warnings, output).await
         }
         Subcommand::Rm { name, cancel } => remove(client, name, cancel, output).await,
     }
@@ -176,7 +176,7 @@ async fn create(
     }
     tenant_ground::prepare(client.root(), Ground::of(&read))?;
     let warnings = obstacles(client, &name, &read);
-    written(client, ("Created", name, &text), warnings, output).await
+    written(client, Edit { done: "Created", name, text: &text }, warnings, output).await
 }
 
 /// Returns the defects of a tenant, with its undefined assignees and policies.
@@ -207,20 +207,27 @@ fn tell(line: &TenantLine, output: Output) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// A tenant's new file, and the word for the change.
+struct Edit<'a> {
+    done: &'a str,
+    name: Tenant,
+    text: &'a str,
+}
+
 /// Writes the file, makes the daemon read it, and reports obstacles of the tenant.
 async fn written(
     client: &Client,
-    (done, name, text): (&str, Tenant, &str),
+    Edit { done, name, text }: Edit<'_>,
     mut warnings: Vec<String>,
     output: Output,
 ) -> Result<u8, Failure> {
     let path = tenant_file::write(client.root(), &name, text)?;
     let reloaded = client.call(&Reload::default()).await?;
     warnings.extend(reloaded.defects.iter().map(ToString::to_string));
-    told((done, Changed { name, path, cancelled: Vec::new(), warnings }), output)
+    told(done, Changed { name, path, cancelled: Vec::new(), warnings }, output)
 }
 
-fn told((done, changed): (&str, Changed), output: Output) -> Result<u8, Failure> {
+fn told(done: &str, changed: Changed, output: Output) -> Result<u8, Failure> {
     if output.json() {
         output.value(&changed)?;
     } else {
@@ -266,7 +273,7 @@ async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> 
         "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
     )];
     warnings.extend(tenant_file::kept(client.root(), &name, &text));
-    told(("Removed", Changed { name, path, cancelled, warnings }), output)
+    told("Removed", Changed { name, path, cancelled, warnings }, output)
 }
 
 /// Cancels the tasks of a tenant that may still start or that run. A blocked task keeps waiting for a person.

@@ -18,7 +18,7 @@ pub(super) async fn export(client: &Client, verb: Export, output: Output) -> Res
     refuse_worker(client)?;
     if let Some(file) = &verb.file {
         let exported =
-            transfer::to_file(client.root(), client.board(), verb.tenant.as_ref(), (file, verb.existing()))?;
+            transfer::to_file(client.root(), client.board(), verb.tenant.as_ref(), file, verb.existing())?;
         return output.reply::<Export>(&exported);
     }
     let mut out = BufWriter::new(std::io::stdout().lock());

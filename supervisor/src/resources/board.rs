@@ -101,7 +101,7 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     }
     let is_first = query.cursor.is_none();
     let shown = query.include_archived;
-    let of = (query.tenant.clone(), query.assignee.clone());
+    let (tenant, assignee) = (query.tenant.clone(), query.assignee.clone());
     let list = verbs::List {
         tenant: query.tenant,
         assignee: query.assignee,
@@ -115,7 +115,7 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     let (tasks, next) = ask.dispatch(list).await?.split();
     let call = ask.admit::<verbs::List>().await?;
     let (mut tenants, mut assignees) = names(&tasks);
-    let counts = if is_first { Some(counted(&call, of).await?) } else { None };
+    let counts = if is_first { Some(counted(&call, tenant, assignee).await?) } else { None };
     if is_first && call.confined().is_none() {
         let of_board = |view: &kernel::View<'_>| {
             Ok((view.tenants_from("", NAMES)?, view.assignees("", NAMES as usize)?))
@@ -127,7 +127,7 @@ async fn board(ask: Ask<BoardQuery>) -> Result<Response, Failure> {
     let now = kernel::SystemClock.now();
     let mut tasks = tasks;
     let cut = tasks.iter_mut().map(shortened).collect();
-    let mut columns = columns(cards(&call, (tasks, cut), now).await?);
+    let mut columns = columns(cards(&call, tasks, cut, now).await?);
     if is_first {
         fill_in(&mut columns, shown);
     }
@@ -171,10 +171,10 @@ async fn these(ask: &Ask<()>, ids: Vec<TaskId>, latest_event_id: EventId) -> Res
         }
         Ok((tasks, cut))
     };
-    let found = call.read(read).await?;
+    let (tasks, cut) = call.read(read).await?;
     let now = kernel::SystemClock.now();
-    let (tenants, assignees) = names(&found.0);
-    let columns = columns(cards(&call, found, now).await?);
+    let (tenants, assignees) = names(&tasks);
+    let columns = columns(cards(&call, tasks, cut, now).await?);
     let page = BoardPage { columns, counts: None, tenants, assignees, next: None, latest_event_id, now };
     written(StatusCode::OK, page).await
 }
@@ -239,7 +239,8 @@ fn fill_in(columns: &mut Vec<Column>, is_archive_shown: bool) {
 /// Counts tasks by status. A confined caller counts its own tenant only.
 async fn counted(
     call: &Call,
-    (tenant, assignee): (Option<Tenant>, Option<Profile>),
+    tenant: Option<Tenant>,
+    assignee: Option<Profile>,
 ) -> Result<BTreeMap<Status, i64>, Failure> {
     let tenant = call.confined().cloned().or(tenant);
     call.read(move |view| view.tasks_by_status(tenant.as_ref(), assignee.as_ref())).await
@@ -248,7 +249,8 @@ async fn counted(
 /// Makes the cards of tasks, in order, with the names of the cut fields.
 async fn cards(
     call: &Call,
-    (tasks, cut): (Vec<Task>, Vec<Vec<&'static str>>),
+    tasks: Vec<Task>,
+    cut: Vec<Vec<&'static str>>,
     now: Timestamp,
 ) -> Result<Vec<Card>, Failure> {
     let tasks = why::explain(call, tasks).await?;

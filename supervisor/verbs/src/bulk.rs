@@ -85,7 +85,12 @@ impl Bulk {
         tasks: impl IntoIterator<Item = TaskId>,
         step: impl FnMut(&mut Board<'_>, &TaskId) -> Attempt,
     ) -> Self {
-        Bulk { results: attempts(board, tasks, step).into_iter().map(tried).collect() }
+        Bulk {
+            results: attempts(board, tasks, step)
+                .into_iter()
+                .map(|(id, attempt)| tried(id, attempt))
+                .collect(),
+        }
     }
 
     /// Collects the results of the tasks. If the only task failed, the whole call fails.
@@ -94,7 +99,7 @@ impl Bulk {
             Some((_, Err(error))) if results.is_empty() => return Err(error),
             last => results.extend(last),
         }
-        Ok(Bulk { results: results.into_iter().map(tried).collect() })
+        Ok(Bulk { results: results.into_iter().map(|(id, attempt)| tried(id, attempt)).collect() })
     }
 
     pub fn show(&self, verb: &str, screen: &mut Screen) {
@@ -121,7 +126,7 @@ fn attempts(
     tasks.into_iter().map(attempt).collect()
 }
 
-fn tried((id, attempt): (TaskId, Attempt)) -> One {
+fn tried(id: TaskId, attempt: Attempt) -> One {
     row(id, attempt.map_err(Failure::from))
 }
 

@@ -126,7 +126,7 @@ impl Verb for Claim {
                 };
                 let Some(claimed) = claimed else { return Ok(None) };
                 // A known place is recorded in the same commit as the claim: a second commit would double the time.
-                let given = provision.give(board, (&claimed.task, &claimed.workspace))?;
+                let given = provision.give(board, &claimed.task, &claimed.workspace)?;
                 if let Some(placement) = given.place {
                     board.record_workspace(claimed.run, &placement)?;
                 }

@@ -13,7 +13,7 @@ use api::{Audience, Call, Effect, Verb, flag};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen, printable};
-use daemon::{Asked, Claim, Event, OwnerLink, Room, TaskKey, Waiting, look};
+use daemon::{Asked, Claim, Event, Known, OwnerLink, Room, TaskKey, Waiting, Who, look};
 use host::headroom;
 use setup::roster::Roster;
 
@@ -220,7 +220,8 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
                 let task = view.expect_task(&run.task_id)?;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
                 let asked = Asked { policy: run.policy.as_deref(), ..Asked::by(&task) };
-                Ok(Claim::new(key, (run.tenant, run.profile), asked, (&roster, &config)))
+                let who = Who { tenant: run.tenant, profile: run.profile };
+                Ok(Claim::new(key, who, asked, Known { roster: &roster, config: &config }))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
@@ -286,8 +287,9 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = (task.tenant.clone(), Some(profile.clone()));
-            let claim = Claim::new(key, who, Asked::by(&task), (&roster, &config));
+            let who = Who { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
+            let known = Known { roster: &roster, config: &config };
+            let claim = Claim::new(key, who, Asked::by(&task), known);
             let refusal = room.refusal(&claim);
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {

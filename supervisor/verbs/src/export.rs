@@ -68,7 +68,7 @@ impl Verb for Export {
         };
         let board = call.board()?.name().clone();
         blocking("the export did not finish", move || {
-            transfer::to_file(call.service.root(), &board, self.tenant.as_ref(), (&file, existing))
+            transfer::to_file(call.service.root(), &board, self.tenant.as_ref(), &file, existing)
         })
         .await?
     }

@@ -12,7 +12,8 @@ use upkeep::doctor::{Check, Verdict};
 /// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
 /// be missing.
 pub(super) fn check(
-    (asked, path): (&Profile, Option<&str>),
+    asked: &Profile,
+    path: Option<&str>,
     lane: &Lane,
     policy: &policies::Policy,
     file: &Path,

@@ -176,7 +176,8 @@ impl Verb for CheckLane {
                 checks.extend(lane_needs::brokers(lane, name, policy, &stores));
                 checks.extend(lane_needs::login(lane, &self.name, root));
                 checks.extend(lane_program::check(
-                    (&self.name, self.path.as_deref()),
+                    &self.name,
+                    self.path.as_deref(),
                     lane,
                     policy,
                     &file_of(root, &self.name),

@@ -352,7 +352,7 @@ impl Verb for Status {
                 let counts = view.tasks_by_status(tenant, assignee)?;
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
-                let open = Open::read(view, is_alone, (tenant, assignee), &actor)?;
+                let open = Open::read(view, is_alone, tenant, assignee, &actor)?;
                 let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
             })

@@ -15,7 +15,7 @@ pub(super) type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 
 /// Names a run for a message. The members of tenants are counted under negative numbers, which no run has: `-1 - uid`.
-pub(super) fn shown((_, run): RunKey) -> String {
+pub(super) fn shown(run: RunId) -> String {
     if run.0 < 0 { format!("uid {}", -1 - run.0) } else { format!("run {run}") }
 }
 
@@ -124,7 +124,7 @@ impl Accounts {
 
 impl Whose {
     pub(super) fn run(&self) -> String {
-        shown(self.run)
+        shown(self.run.1)
     }
 
     pub(super) fn tenant(&self) -> String {

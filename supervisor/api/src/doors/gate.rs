@@ -54,7 +54,7 @@ impl Gate {
         }
         account.rests_until = Some(now + REST);
         drop(accounts);
-        let bound = Bound::rate(shown(run), rate, "requests_per_second_per_run");
+        let bound = Bound::rate(shown(run.1), rate, "requests_per_second_per_run");
         let board = self.service.served().into_iter().find(|board| board.id() == run.0);
         Err(self.refuse(board.as_deref(), run, bound))
     }

@@ -28,21 +28,22 @@ impl Door {
     pub(super) async fn attend_run(
         self: Arc<Self>,
         listener: UnixListener,
-        run: (BoardId, RunId),
+        board: BoardId,
+        run: RunId,
         stop: CancellationToken,
     ) {
         let receive = async {
             let mut bucket = Bucket::full(self.rate(), BURST_OF_CONNECTIONS, Instant::now());
             loop {
-                self.wait_for_budget(run, &mut bucket).await;
+                self.wait_for_budget(board, run, &mut bucket).await;
                 match listener.accept().await {
                     Ok((stream, _)) => {
                         bucket.take();
-                        let seat = self.seat(run).await;
-                        self.serve(stream, seat, Peer::Run(run.0, run.1));
+                        let seat = self.seat(board, run).await;
+                        self.serve(stream, seat, Peer::Run(board, run));
                     }
                     Err(error) => {
-                        tracing::warn!(%error, door = ?run, "not_accepted");
+                        tracing::warn!(%error, door = ?(board, run), "not_accepted");
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
@@ -58,23 +59,23 @@ impl Door {
     }
 
     /// Waits until the run may open a connection.
-    async fn wait_for_budget(&self, run: (BoardId, RunId), bucket: &mut Bucket) {
+    async fn wait_for_budget(&self, board: BoardId, run: RunId, bucket: &mut Bucket) {
         loop {
-            if let Some(until) = self.shared.front.gate.rests_until(run) {
+            if let Some(until) = self.shared.front.gate.rests_until((board, run)) {
                 tokio::time::sleep_until(until.into()).await;
             }
             let rate = self.rate();
             if bucket.has_some(rate, Instant::now()) {
                 return;
             }
-            self.note(Group::Run(run.0, run.1), Bound::Rate(rate));
+            self.note(Group::Run(board, run), Bound::Rate(rate));
             tokio::time::sleep(REFILL).await;
         }
     }
 
     /// Waits for a free entry in the connection table.
-    async fn seat(&self, run: (BoardId, RunId)) -> Seat {
-        let group = Group::Run(run.0, run.1);
+    async fn seat(&self, board: BoardId, run: RunId) -> Seat {
+        let group = Group::Run(board, run);
         loop {
             // Registered before the attempt, so that a connection that ends after the attempt is not missed.
             let left = self.crowd.left();

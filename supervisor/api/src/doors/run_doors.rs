@@ -144,7 +144,7 @@ impl RunDoors {
     }
 
     /// Removes the listener of a run without live processes. Blocking.
-    pub fn close(&self, (board, run): (BoardId, RunId)) {
+    pub fn close(&self, board: BoardId, run: RunId) {
         let mut stands = self.stands();
         if let Some(stand) = stands.remove(&Key::Run(board, run)) {
             stand.close.cancel();
@@ -234,7 +234,7 @@ impl RunDoors {
                     () = stop.cancelled() => return,
                 }
                 match key {
-                    Key::Run(board, run) => door.attend_run(listener, (board, run), stop).await,
+                    Key::Run(board, run) => door.attend_run(listener, board, run, stop).await,
                     Key::Common => door.attend(listener, stop).await,
                 }
             };

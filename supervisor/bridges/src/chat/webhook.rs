@@ -88,6 +88,13 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
     }
 }
 
+/// Headers that sign a posted message.
+struct Signed<'a> {
+    id: Option<&'a str>,
+    at: Option<&'a str>,
+    signature: Option<&'a str>,
+}
+
 /// Responds to a post.
 pub(super) async fn exchange(ask: Ask, whole: Whole) -> Answered {
     answered(answer(&ask, whole).await.map(|reply| Replied { reply })).await
@@ -109,7 +116,11 @@ async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
         .hint("supervisor chat list lists them")
     })?;
     let header = |name: &str| whole.head.headers.get(name).and_then(|value| value.to_str().ok());
-    let signed = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
+    let signed = Signed {
+        id: header("webhook-id"),
+        at: header("webhook-timestamp"),
+        signature: header("webhook-signature"),
+    };
     verify(&service, &name, signed, &whole.body)?;
     let said: Said = serde_json::from_slice(&whole.body).map_err(|e| {
         Failure::usage(format!("the message cannot be read: {e}"))
@@ -129,7 +140,7 @@ async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
 fn verify(
     service: &service::Service,
     name: &str,
-    (id, at, signature): (Option<&str>, Option<&str>, Option<&str>),
+    Signed { id, at, signature }: Signed<'_>,
     body: &[u8],
 ) -> Result<(), Failure> {
     let refused = |why: &str| {

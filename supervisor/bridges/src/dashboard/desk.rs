@@ -85,8 +85,8 @@ impl Desk {
         let Peer::Browser(browser) = *peer else { return Err(guard::no_session()) };
         let service = Arc::clone(&self.doorway.service);
         let config = service.config();
-        let asked = (request.method(), request.uri());
-        let origin = guard::check_origin(&config.dashboard, asked, request.headers())?;
+        let origin =
+            guard::check_origin(&config.dashboard, request.method(), request.uri(), request.headers())?;
         if way.kind() != Kind::Page {
             guard::check_site(request.headers())?;
         }

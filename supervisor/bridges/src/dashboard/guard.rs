@@ -36,7 +36,8 @@ pub(super) enum Kind {
 /// Refuses a request under another name than the dashboard's, or from a page of another origin. Returns the origin.
 pub(super) fn check_origin(
     config: &DashboardConfig,
-    (method, uri): (&Method, &Uri),
+    method: &Method,
+    uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<String, Failure> {
     let refused = |why: String| Err(Failure::new(Code::NotPermitted, why));
@@ -151,12 +152,12 @@ mod tests {
         let config = DashboardConfig::default();
         let own = "http://127.0.0.1:8470";
         let check = |method: &Method, pairs: &[(&'static str, &str)]| {
-            check_origin(&config, (method, &Uri::from_static("/x")), &headers(pairs))
+            check_origin(&config, method, &Uri::from_static("/x"), &headers(pairs))
                 .map_err(|failure| failure.message)
         };
         let host = ("host", "127.0.0.1:8470");
         let elsewhere = Uri::from_static("http://evil.example.org/x");
-        assert!(check_origin(&config, (&Method::GET, &elsewhere), &headers(&[host])).is_err());
+        assert!(check_origin(&config, &Method::GET, &elsewhere, &headers(&[host])).is_err());
         assert_eq!(check(&Method::GET, &[host]).as_deref(), Ok(own));
         assert_eq!(check(&Method::POST, &[host, ("origin", own)]).as_deref(), Ok(own));
         for (method, pairs) in [

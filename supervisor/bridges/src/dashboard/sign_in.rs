@@ -56,7 +56,7 @@ pub(super) async fn begin(
         serde_json::from_slice(&body).map_err(|_| Failure::usage("the request is not {\"code\": \"…\"}"))?;
     let (asking, browser, before) = (Arc::clone(service), visit.browser, visit.sessions.first().cloned());
     let begun = blocking("the session was not begun", move || {
-        asking.browsers().begin(&shown.code, browser, (before.as_deref(), shown.replace))
+        asking.browsers().begin(&shown.code, browser, before.as_deref(), shown.replace)
     });
     let Begun { cookie, key, session } = begun.await?.map_err(refused)?;
     tracing::info!(session = %session.id, person = %session.owner.name, tenant = session.owner.tenant.as_ref().map(tracing::field::display), "session_begun");

@@ -196,8 +196,9 @@ impl Collection {
                 // Most are gone already, and a job process costs more than this check.
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;
-                    let at = (self.root(), self.board.name());
-                    let fate = worktrees::collect(worktree, &path, &runs, at, (self.sweep, Loss::Refuse));
+                    let extent = worktrees::Extent { sweep: self.sweep, loss: Loss::Refuse };
+                    let (root, board) = (self.root(), self.board.name());
+                    let fate = worktrees::collect(worktree, &path, &runs, root, board, extent);
                     items.extend(Item::of(Kind::Worktree, &path, Some(&task.id), fate));
                 }
                 if self.is_late() {

@@ -20,11 +20,20 @@ pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
     Some((worktree.path(), worktree))
 }
 
+/// Extent to which a worktree is collected.
+pub(super) struct Extent {
+    pub(super) sweep: Sweep,
+    /// What may be lost.
+    pub(super) loss: Loss,
+}
+
 /// Removes the worktree of a task with its branch and its records in the repository, and loses no more than `loss`
 /// allows. Blocking.
 pub fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> Fate {
     match place(task) {
-        Some((path, worktree)) => collect(worktree, &path, runs, (root, board), (Sweep::Remove, loss)),
+        Some((path, worktree)) => {
+            collect(worktree, &path, runs, root, board, Extent { sweep: Sweep::Remove, loss })
+        }
         None => Fate::Absent,
     }
 }
@@ -34,8 +43,9 @@ pub(super) fn collect(
     worktree: Worktree,
     path: &Path,
     runs: &[Run],
-    (root, board): (&Root, &BoardName),
-    (sweep, loss): (Sweep, Loss),
+    root: &Root,
+    board: &BoardName,
+    Extent { sweep, loss }: Extent,
 ) -> Fate {
     let task = worktree.id.clone();
     let take = || {

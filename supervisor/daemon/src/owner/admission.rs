@@ -12,14 +12,21 @@ use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, 
 use workspace::WorkspaceSpec;
 
 use super::snapshot::PoolUse;
-use crate::run::environment::{Environment, Needs};
+use crate::run::environment::{Environment, Known, Needs};
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::config::admission::{Limits, Pools};
-use setup::roster::{Roster, Share};
+use setup::roster::Share;
 
 /// Limit on the worktrees of one tenant that are prepared at the same time.
 const PREPARING: usize = 2;
+
+/// Tenant and profile of a claim.
+#[derive(Clone, Debug)]
+pub struct Who {
+    pub tenant: Option<Tenant>,
+    pub profile: Option<Profile>,
+}
 
 /// Fields of a task that decide its resource claim.
 #[derive(Clone, Copy, Debug)]
@@ -91,9 +98,9 @@ fn slots(cap: usize, depth: u32) -> usize {
 
 impl Claim {
     /// Makes the claim of a candidate.
-    pub fn of(board: &BoardName, candidate: &Candidate, known: (&Roster, &Config)) -> Self {
+    pub fn of(board: &BoardName, candidate: &Candidate, known: Known<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
-        let who = (candidate.tenant.clone(), Some(candidate.assignee.clone()));
+        let who = Who { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
         let asked = Asked {
             policy: candidate.policy.as_deref(),
             workspace: &candidate.workspace,
@@ -106,22 +113,24 @@ impl Claim {
     /// hold up all other tasks.
     pub fn new(
         key: TaskKey,
-        (tenant, profile): (Option<Tenant>, Option<Profile>),
+        who: Who,
         Asked { policy, workspace, pools }: Asked<'_>,
-        known: (&Roster, &Config),
+        known: Known<'_>,
     ) -> Self {
-        let needs = profile.as_ref().map(|profile| Needs::of(&key, profile, policy, workspace, known));
+        let profile = who.profile.as_ref();
+        let needs = profile.map(|profile| Needs::of(&key, profile, policy, workspace, known));
         let share =
-            profile.as_ref().map(|profile| known.0.share(profile, known.1)).unwrap_or_default().with(pools);
-        Self::taking(key, (tenant, profile), workspace, (needs, share))
+            profile.map(|profile| known.roster.share(profile, known.config)).unwrap_or_default().with(pools);
+        Self::taking(key, who, workspace, needs, share)
     }
 
     /// Makes the claim of a task with known environments and limits.
     pub fn taking(
         key: TaskKey,
-        (tenant, profile): (Option<Tenant>, Option<Profile>),
+        Who { tenant, profile }: Who,
         workspace: &str,
-        (needs, share): (Option<Needs>, Share),
+        needs: Option<Needs>,
+        share: Share,
     ) -> Self {
         let (place, preparing) = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),

@@ -27,7 +27,8 @@ use setup::roster::Roster;
 
 /// Decides and acts until nothing is left to do, or the daemon is to stop.
 pub(crate) async fn own(
-    (context, link): (&Arc<Context>, &OwnerLink),
+    context: &Arc<Context>,
+    link: &OwnerLink,
     dispatcher: &mut Dispatcher,
     mut roster: Arc<Roster>,
     mut inbox: Inbox,
@@ -55,7 +56,7 @@ pub(crate) async fn own(
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Read(board, room, noted) => read_board((context, link), &roster, board, *room, noted),
+                Action::Read(board, room, noted) => read_board(context, link, &roster, board, *room, noted),
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
@@ -94,7 +95,7 @@ pub(crate) async fn own(
                     apply_budgets(context);
                     for action in dispatcher.reconfigure(context.service.config()) {
                         if let Action::Read(board, room, noted) = action {
-                            read_board((context, link), &roster, board, *room, noted);
+                            read_board(context, link, &roster, board, *room, noted);
                         }
                     }
                     notices.ready();

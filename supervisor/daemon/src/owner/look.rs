@@ -19,6 +19,7 @@ use super::link::OwnerLink;
 use super::room::Room;
 use super::routing;
 use crate::run::context::Context;
+use crate::run::environment::Known;
 use crate::run::troubles;
 use setup::config::Config;
 use setup::lanes::check_performer;
@@ -57,7 +58,8 @@ pub fn look(
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
             return;
         }
-        let claim = Claim::of(board, &candidate, (roster, &config)).for_question(candidate.consult);
+        let claim =
+            Claim::of(board, &candidate, Known { roster, config: &config }).for_question(candidate.consult);
         match room.admit(&claim) {
             Ok(()) => looked.admitted.push((candidate, claim)),
             Err(refusal) => looked.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
@@ -78,7 +80,7 @@ pub fn look(
             Err(why) if why.is_claimed() => return Answer::Left(Reach::Profile),
             Err(_) => return Answer::Left(Reach::Task),
         }
-        let claim = Claim::of(board, candidate, (roster, &config));
+        let claim = Claim::of(board, candidate, Known { roster, config: &config });
         match room.admit(&claim) {
             Ok(()) => {
                 looked.admitted.push((candidate.clone(), claim));
@@ -113,7 +115,7 @@ pub(crate) fn work(
     let has_overseer = config.triage.assignee(ProposalKind::Progress).is_some_and(|name| roster.knows(&name));
     let reviews = if has_overseer { view.next_review(&config.triage.review_terms())? } else { None };
     let (unknown, noted) =
-        if looked.foreign { unknown(view, (roster, &room.config()), noted)? } else { (Vec::new(), noted) };
+        if looked.foreign { unknown(view, roster, &room.config(), noted)? } else { (Vec::new(), noted) };
     Ok(BoardWork {
         admitted: looked.admitted,
         left: looked.left,
@@ -135,7 +137,8 @@ pub(crate) fn work(
 
 /// Looks at a board on another thread, and sends its pending work as an event.
 pub(crate) fn read_board(
-    (context, link): (&Arc<Context>, &OwnerLink),
+    context: &Arc<Context>,
+    link: &OwnerLink,
     roster: &Arc<Roster>,
     name: BoardName,
     mut room: Room,
@@ -172,7 +175,8 @@ pub(crate) fn read_board(
 /// Lists the tasks whose assignee is no lane here and that have no note of it, and the start of the next search.
 fn unknown(
     view: &View<'_>,
-    (roster, config): (&Roster, &Config),
+    roster: &Roster,
+    config: &Config,
     since: Timestamp,
 ) -> Result<(Vec<(TaskId, String)>, Timestamp), kernel::Error> {
     let known = roster.names();

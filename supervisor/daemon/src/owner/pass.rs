@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use kernel::{Filter, Status, TaskId, Waiting};
 
-use super::admission::{Asked, Claim};
+use super::admission::{Asked, Claim, Who};
 use super::dispatcher::Dispatcher;
 use super::extent::Extent;
 use crate::run::context::Context;
+use crate::run::environment::Known;
 use crate::run::key::TaskKey;
 use base::failure::Failure;
 
@@ -33,8 +34,8 @@ pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, extent: E
         let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id.clone() };
-            let who = (task.tenant.clone(), task.assignee.clone());
-            Claim::new(key, who, Asked::by(&task), (&roster, &config))
+            let who = Who { tenant: task.tenant.clone(), profile: task.assignee.clone() };
+            Claim::new(key, who, Asked::by(&task), Known { roster: &roster, config: &config })
         });
         let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
         Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
-use super::admission::{Asked, Claim};
+use super::admission::{Asked, Claim, Who};
 use super::event::Event;
 use super::link::OwnerLink;
+use crate::run::environment::Known;
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::lanes::check_performer;
@@ -82,15 +83,16 @@ pub async fn ask(
     link: &OwnerLink,
     board: &BoardName,
     tasks: Vec<(Task, Option<Profile>)>,
-    (roster, config): (Arc<Roster>, Arc<Config>),
+    roster: Arc<Roster>,
+    config: Arc<Config>,
 ) -> Option<BTreeMap<TaskId, Waiting>> {
     let board = board.clone();
     // Off the async threads, as the claims are computed for all tasks at once.
     let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = (task.tenant.clone(), profile);
-            Claim::new(key, who, Asked::by(&task), (&roster, &config))
+            let who = Who { tenant: task.tenant.clone(), profile };
+            Claim::new(key, who, Asked::by(&task), Known { roster: &roster, config: &config })
         };
         tasks.into_iter().map(claim).collect()
     });
@@ -126,9 +128,10 @@ mod tests {
     fn claim(n: u32, workspace: &str) -> Claim {
         Claim::taking(
             key(n),
-            (None, Some("shell".parse().unwrap())),
+            Who { tenant: None, profile: Some("shell".parse().unwrap()) },
             workspace,
-            (Some(Needs::scratch("shell")), Share::default()),
+            Some(Needs::scratch("shell")),
+            Share::default(),
         )
     }
 

@@ -51,7 +51,8 @@ fn new_token() -> String {
 pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
-    (candidate, share): (Candidate, Share),
+    candidate: Candidate,
+    share: Share,
     roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
@@ -111,7 +112,7 @@ pub(super) async fn claim(
             let start =
                 kernel::Start { max_runtime: Some(limit), deadline_boottime: Some(deadline), ..start };
             let run = board.start_run(&id, start)?;
-            let given = provision.give(board, (&id, &candidate.workspace))?;
+            let given = provision.give(board, &id, &candidate.workspace)?;
             board.record_log_path(run.id, &logs.log(&board_name, &id, run.id).display().to_string())?;
             // A place that is already known is recorded with the claim, because a second commit would take as long
             // again.

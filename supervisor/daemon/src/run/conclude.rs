@@ -28,13 +28,14 @@ pub(crate) async fn fail_to_start(
     context: &Context,
     board: &BoardHandle,
     key: &TaskKey,
-    (run, terms): (&Run, &Terms),
+    run: &Run,
+    terms: &Terms,
     error: LaunchError,
 ) {
     tracing::warn!(task = %key, run = %run.id, stage = %error.stage, error = %error.error, "spawn_failed");
     let why = format!("failed to {}: {}", error.stage, error.error);
-    let step = error.stage.to_string();
-    let (report, mut ending) = failed_start(terms, error.fault, (step, error.error, why));
+    let cause = StartFailure { step: error.stage.to_string(), error: error.error, why };
+    let (report, mut ending) = failed_start(terms, error.fault, cause);
     tell(context, key, report).await;
     ending.failure_limit = context.service.config().worker.failure_limit.get();
     finish(context, board, key, run, ending).await;
@@ -56,14 +57,21 @@ pub(crate) fn not_started(terms: &Terms, failed: FailedStart) -> (Option<Report>
     };
     let step = failed.step.word().to_owned();
     let why = format!("the start failed at its step `{step}`: {}", failed.error);
-    failed_start(terms, fault, (step, failed.error, why))
+    failed_start(terms, fault, StartFailure { step, error: failed.error, why })
+}
+
+/// A step that failed at a start, its error, and both in words.
+pub(crate) struct StartFailure {
+    pub(crate) step: String,
+    pub(crate) error: String,
+    pub(crate) why: String,
 }
 
 /// Judges a failed start by its fault. Returns the report for the owner loop and the ending for the board.
 pub(crate) fn failed_start(
     terms: &Terms,
     fault: Fault,
-    (step, error, why): (String, String, String),
+    StartFailure { step, error, why }: StartFailure,
 ) -> (Option<Report>, Ending) {
     let failed = |error, fault| Ending::new(EndCause::SpawnFailed { step, error, fault });
     match fault {
@@ -83,7 +91,8 @@ pub(super) async fn conclude(
     context: &Context,
     board: &BoardHandle,
     key: &TaskKey,
-    (run, terms): (&Run, &Terms),
+    run: &Run,
+    terms: &Terms,
     shim: Shim,
 ) {
     // The board may have more of the run by now than at its claim.
@@ -113,7 +122,7 @@ pub(super) async fn conclude(
                     }
                     Ok(Proof::Alive) => {
                         // Its shim appeared between the last look and this one.
-                        watch_to_end(context, board, (key, run), None).await;
+                        watch_to_end(context, board, key, run, None).await;
                         continue;
                     }
                     Ok(Proof::Unkillable(left)) => {

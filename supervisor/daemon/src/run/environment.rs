@@ -119,6 +119,13 @@ impl Environment {
     }
 }
 
+/// Roster and configuration in which the lane and the policy of a task are looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    pub roster: &'a Roster,
+    pub config: &'a Config,
+}
+
 /// Environments of one run, to find the cause of its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -135,7 +142,7 @@ impl Needs {
         profile: &Profile,
         policy: Option<&str>,
         workspace: &str,
-        (roster, config): (&Roster, &Config),
+        Known { roster, config }: Known<'_>,
     ) -> Self {
         let policy = roster.policy_name(profile, policy, config);
         let lane = roster.lane_name(profile, config);

@@ -33,11 +33,11 @@ pub fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Pl
         place::OwnNumbers { uid: task.worker_uid, gid: &|| Provision::own_gid(service, board, &task.id) };
     let identity = place::identity(&spec, task, &own, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
-    let at = (board.name(), workspaces.as_path());
+    let at = place::At { board: board.name(), workspaces: &workspaces };
     let asker = Asker { cancel: &cancel, told: &|_| {} };
     let prepared = place::workspace(&spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
     if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
-        match lease(service.root(), board.name(), (&task.id, run), &prepared) {
+        match lease(service.root(), board.name(), &task.id, run, &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),
             // The run has the lease already: the request is a repeated one, or the follow-up of the board's leases came
             // before.

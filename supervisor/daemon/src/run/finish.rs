@@ -137,7 +137,7 @@ fn trace(context: &Context, board: &BoardHandle, id: RunId, finished: Option<&Fi
     let is_wanted = finished.is_some() && context.service.config().telemetry.otlp_endpoint.is_some();
     let run = if is_wanted { board.readers().with(|view| view.expect_run(id)).ok() } else { None };
     match run {
-        Some(run) => context.tracer.ended((board.name(), board.id()), &run, SystemClock.now()),
+        Some(run) => context.tracer.ended(board.name(), board.id(), &run, SystemClock.now()),
         None => context.tracer.forget((board.id(), id)),
     }
 }
@@ -364,7 +364,7 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     let noted = records.note.as_ref().map(Note::identity);
     let doors = Arc::clone(&context.host.doors);
     // In a blocking thread, because it removes files.
-    drop(tokio::task::spawn_blocking(move || doors.close((id, run))).await);
+    drop(tokio::task::spawn_blocking(move || doors.close(id, run)).await);
     // First the home, which holds copies of logins and secrets.
     let (place, home) = (private.display().to_string(), private);
     let removed = with_room(move || match noted {

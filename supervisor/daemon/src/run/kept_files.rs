@@ -52,7 +52,8 @@ pub(super) struct Inhabitant<'a> {
 pub(super) fn place(
     root: &Root,
     who: Inhabitant<'_>,
-    (home, state): (&Path, Option<&Path>),
+    home: &Path,
+    state: Option<&Path>,
     identity: Option<Identity>,
 ) -> Result<Option<Keeping>, LaunchError> {
     let (lane_name, lane) = who.lane;

@@ -20,9 +20,9 @@ use super::note::Note;
 use super::order::{Host, Order};
 use super::place;
 use super::private::Private;
-use super::session::{self, Kept, Next, Standing};
+use super::session::{self, Kept, Next, Standing, Whose};
 use super::stage::Stage;
-use super::surroundings::{closed_places, surroundings};
+use super::surroundings::{Parts, closed_places, surroundings};
 use super::survivors::ROOT_ID;
 use base::failpoint;
 use base::failure::Failure;
@@ -74,7 +74,7 @@ pub(crate) fn prepare(
     let own = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
     let identity = place::identity(&workspace, &order.task, &own, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
-    let at = (&order.board, workspaces.as_path());
+    let at = place::At { board: &order.board, workspaces: &workspaces };
     let asker = Asker { cancel: &order.cancel, told };
     let prepared = place::workspace(&workspace, &order.task, at, identity, &asker)?;
     let begun = evidence::begin(&workspace, &prepared, identity, &order.cancel);
@@ -107,7 +107,7 @@ pub(crate) fn prepare(
     let home = host.root.run_home(&order.board, order.run.id);
     let private = Private::at(&home);
     let bin = host.root.bin();
-    let places = places(&prepared, &private, (&workspaces, &bin));
+    let places = places(&prepared, &private, &workspaces, &bin);
     let link = order.lane.state().zip(kept.as_ref().map(|kept| kept.dir.as_path()));
     let of_lane = order.lane.home_files(&order.task, &places, &prompt);
     let mut home_files = login_shell::with_files(of_lane);
@@ -115,7 +115,7 @@ pub(crate) fn prepare(
     private.make(identity, &prompt, &home_files, link)?;
     let sessions = kept.as_ref().map(|kept| kept.dir.as_path());
     let keeping = inhabitant(order)
-        .map(|who| kept_files::place(&host.root, who, (&private.home, sessions), identity))
+        .map(|who| kept_files::place(&host.root, who, &private.home, sessions, identity))
         .transpose()?
         .flatten();
     let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
@@ -135,13 +135,22 @@ pub(crate) fn prepare(
     let board = host.way(order, identity)?;
     let kept = kept.map(|kept| kept.dir);
     let own = std::iter::once(home).chain(kept.clone()).collect();
-    let closed = closed_places(host, order, &workspace, (&prepared, own, &board))
+    let closed = closed_places(host, order, &workspace, &prepared, own, &board)
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
-    let start = start(order, (places, &prompt, session), deadline, &board);
+    let start = start(order, places, &prompt, session, deadline, &board);
     let read = start.read.iter().cloned().chain(authorities::file(&order.policy, &private.home));
-    let reads = (&private, read.collect(), kept);
-    let surroundings =
-        surroundings(host, order, &prepared, reads, identity, cgroup.as_deref(), (closed, board, stores));
+    let parts = Parts {
+        prepared: &prepared,
+        private: &private,
+        read: read.collect(),
+        kept,
+        identity,
+        cgroup: cgroup.as_deref(),
+        closed,
+        board,
+        stores,
+    };
+    let surroundings = surroundings(host, order, parts);
     let spec = run_spec(host, order, &prepared, start, deadline_us, cgroup.as_deref(), surroundings);
     let path = host.root.run_dir(&order.board, order.run.id);
     make_dirs(&[spec.log.parent(), Some(&host.root.runs(&order.board))])?;
@@ -208,11 +217,11 @@ fn kept(
     if order.run.purpose == Purpose::Check {
         return Ok(None);
     }
-    let (at, whose) = ((&host.root, &order.board), (&order.task.id, profile));
+    let whose = Whose { root: &host.root, board: &order.board, task: &order.task.id, profile };
     if let Some(Next::Fork(from)) = order.resume.as_ref().map(|resume| &resume.next) {
-        session::fork(at, whose, from, (order.lane.projects().as_deref(), workspace), identity)?;
+        session::fork(whose, from, order.lane.projects().as_deref(), workspace, identity)?;
     }
-    session::keep(at, whose, identity).map(Some)
+    session::keep(whose, identity).map(Some)
 }
 
 /// Returns the owner of a run's home, if files of homes are kept. A check has none.
@@ -226,7 +235,9 @@ fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
 /// Returns the command of a run's worker, as its lane defines it.
 fn start(
     order: &Order,
-    (places, prompt, session): (Places<'_>, &str, Option<&str>),
+    places: Places<'_>,
+    prompt: &str,
+    session: Option<&str>,
     deadline: Option<i64>,
     access: &BoardAccess,
 ) -> Start {
@@ -237,7 +248,8 @@ fn start(
 fn places<'a>(
     prepared: &'a Prepared,
     private: &'a Private,
-    (workspaces, bin): (&'a Path, &'a Path),
+    workspaces: &'a Path,
+    bin: &'a Path,
 ) -> Places<'a> {
     Places {
         workspace: &prepared.path,

@@ -35,18 +35,23 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// Permit for a read: one run at a time, however many there are.
 static TURN: Semaphore = Semaphore::const_new(1);
 
+/// A run with a watched shim.
+#[derive(Clone, Copy)]
+pub(super) struct Live<'a> {
+    pub(super) key: &'a TaskKey,
+    pub(super) run: RunId,
+    pub(super) dir: &'a RunDir,
+    pub(super) watched: &'a Watched,
+}
+
 /// Waits for the end of a run's shim, and follows its agent meanwhile.
-pub(super) async fn until_ended(
-    context: &Context,
-    board: &BoardHandle,
-    (key, run): (&TaskKey, RunId),
-    (dir, watched): (&RunDir, &Watched),
-) -> io::Result<()> {
+pub(super) async fn until_ended(context: &Context, board: &BoardHandle, live: Live<'_>) -> io::Result<()> {
+    let Live { key, dir, watched, .. } = live;
     // The other futures are dropped when the shim ends; the output is read in full when the run is over.
     tokio::select! {
         ended = watched.ended() => ended,
-        never = listen(context, board, (key, run), (dir, watched)) => match never {},
-        never = messages::deliver(context, board, (key, run), (dir, watched)) => match never {},
+        never = listen(context, board, live) => match never {},
+        never = messages::deliver(context, board, live) => match never {},
         never = overdue::at_deadline(key, dir, watched) => match never {},
     }
 }
@@ -54,8 +59,7 @@ pub(super) async fn until_ended(
 async fn listen(
     context: &Context,
     board: &BoardHandle,
-    (key, run): (&TaskKey, RunId),
-    (dir, watched): (&RunDir, &Watched),
+    Live { key, run, dir, watched }: Live<'_>,
 ) -> Infallible {
     let note = loop {
         let path = dir.path().to_owned();
@@ -97,7 +101,7 @@ async fn listen(
             && refused_for >= limit
         {
             tracing::info!(task = %key, %run, "refused_for_too_long");
-            end(context, key, (&dir, watched)).await;
+            end(context, key, &dir, watched).await;
             return std::future::pending().await;
         }
     }
@@ -110,7 +114,7 @@ fn look(dir: &RunDir, rules: &EndingRules, before: u64) -> Option<(u64, SoFar)> 
 }
 
 /// Asks the shim to end the run.
-async fn end(context: &Context, key: &TaskKey, (dir, watched): (&RunDir, &Watched)) {
+async fn end(context: &Context, key: &TaskKey, dir: &RunDir, watched: &Watched) {
     let grace = context.service.config().worker.grace();
     let request = StopRequest {
         version: VERSION,

@@ -12,7 +12,7 @@ use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
-use super::key::TaskKey;
+use super::listen::Live;
 use base::failpoint;
 use base::failure::{Failure, with_causes};
 use host::watch::Watched;
@@ -23,8 +23,7 @@ use service::BoardHandle;
 pub(super) async fn deliver(
     context: &Context,
     board: &BoardHandle,
-    (key, run): (&TaskKey, RunId),
-    (dir, watched): (&RunDir, &Watched),
+    Live { key, run, dir, watched }: Live<'_>,
 ) -> Infallible {
     let bell = context.bells.hang(key);
     let spec = {

@@ -182,11 +182,18 @@ fn require_own(workspaces: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Board of a task, and the directory of its scratch workspaces.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) board: &'a BoardName,
+    pub(crate) workspaces: &'a Path,
+}
+
 /// Prepares the workspace of a task, unless cancelled.
 pub(crate) fn workspace(
     spec: &WorkspaceSpec,
     task: &Task,
-    (board, workspaces): (&BoardName, &Path),
+    At { board, workspaces }: At<'_>,
     identity: Option<Identity>,
     asker: &Asker<'_>,
 ) -> Result<Prepared, LaunchError> {

@@ -60,9 +60,10 @@ impl Provision {
     pub fn give(
         &self,
         board: &mut Board<'_>,
-        (task, workspace): (&TaskId, &str),
+        task: &TaskId,
+        workspace: &str,
     ) -> Result<Given, kernel::Error> {
-        let own_uid = uids::own_uid(self.uids, board, (task, workspace))?;
+        let own_uid = uids::own_uid(self.uids, board, task, workspace)?;
         let (Ok(WorkspaceSpec::Scratch), Ok(name)) = (workspace.parse(), Name::new(task.as_str())) else {
             return Ok(Given { own_uid, place: None });
         };

@@ -10,7 +10,7 @@ use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERS
 
 use super::attempt::{Charge, Terms};
 use super::context::Context;
-use super::environment::Needs;
+use super::environment::{Known, Needs};
 use super::key::TaskKey;
 use super::live::LiveRun;
 use super::note::Note;
@@ -20,8 +20,7 @@ use base::failure::Failure;
 use host::{ended, remove, watch};
 use net::proxy::Served;
 use service::BoardHandle;
-use setup::config::Config;
-use setup::roster::{Roster, Share};
+use setup::roster::Share;
 
 /// A run of an earlier daemon that this one handles until its end.
 #[derive(Debug)]
@@ -45,13 +44,13 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
         let live = LiveRun::of(board.name(), run, task.as_ref());
-        let known = (&*context.service.roster(), &*context.service.config());
+        let known = Known { roster: &context.service.roster(), config: &context.service.config() };
         let needs = run
             .profile
             .as_ref()
             .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
         let named = task.as_ref().map(|task| task.pools.clone()).unwrap_or_default();
-        let share = share(context, (board.name(), run), &named, known);
+        let share = share(context, board.name(), run, &named, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         let ending = take_over(context, board.name(), run);
@@ -64,7 +63,7 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
         recovered.push(Recovered { run: run.clone(), live, needs, share });
-        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), (key, run.clone()), terms, ending));
+        context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms, ending));
     }
     sweep(context, board, &runs);
     sweep_homes(context, board, &runs);
@@ -74,9 +73,10 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
 /// Returns the resources that a run took at its start; without a readable note, the resources that it would take now.
 fn share(
     context: &Context,
-    (board, run): (&BoardName, &Run),
+    board: &BoardName,
+    run: &Run,
     named: &BTreeSet<Pool>,
-    (roster, config): (&Roster, &Config),
+    Known { roster, config }: Known<'_>,
 ) -> Share {
     let note = Note::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
     let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));

@@ -38,7 +38,7 @@ pub(crate) async fn run_task(
     let Attempt { candidate, share, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let asked_at = SystemClock.now();
-    let mut order = match claim(&context, &board, (candidate, share), &roster, cancel).await {
+    let mut order = match claim(&context, &board, candidate, share, &roster, cancel).await {
         Ok(order) => {
             context.starts.is_new_trouble(None);
             order
@@ -57,7 +57,7 @@ pub(crate) async fn run_task(
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
     if run.purpose != Purpose::Check {
-        let sections = context.plugins.sections(&context.service, board.name(), (&order.task, &run));
+        let sections = context.plugins.sections(&context.service, board.name(), &order.task, &run);
         // A start that is given up does not wait for the plugins.
         if let Some(sections) = order.cancel.clone().run_until_cancelled(sections).await {
             order.context.push_str(&sections);
@@ -84,7 +84,7 @@ pub(crate) async fn run_task(
     let (launch, mut child) = match launched {
         Ok(launched) => launched,
         Err(error) => {
-            fail_to_start(&context, &board, &key, (&run, &terms), error).await;
+            fail_to_start(&context, &board, &key, &run, &terms, error).await;
             return;
         }
     };
@@ -104,7 +104,8 @@ pub(crate) async fn run_task(
             Ok(watched) => {
                 let watched = Arc::new(watched);
                 announce(&context, &key, &watched, &launch).await;
-                let ended = listen::until_ended(&context, &board, (&key, run.id), (&launch.dir, &watched));
+                let live = listen::Live { key: &key, run: run.id, dir: &launch.dir, watched: &watched };
+                let ended = listen::until_ended(&context, &board, live);
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
@@ -137,7 +138,7 @@ pub(crate) async fn run_task(
         }
         Err(error) => tracing::error!(task = %key, %error, "reap_failed"),
     }
-    conclude(&context, &board, &key, (&run, &terms), shim).await;
+    conclude(&context, &board, &key, &run, &terms, shim).await;
     context.refill();
 }
 
@@ -145,13 +146,14 @@ pub(crate) async fn run_task(
 pub(crate) async fn adopt(
     context: Arc<Context>,
     board: Arc<BoardHandle>,
-    (key, run): (TaskKey, Run),
+    key: TaskKey,
+    run: Run,
     terms: Terms,
     ending: Option<StopRequest>,
 ) {
-    watch_to_end(&context, &board, (&key, &run), ending.as_ref()).await;
+    watch_to_end(&context, &board, &key, &run, ending.as_ref()).await;
     failpoint::pass("after-exit");
-    conclude(&context, &board, &key, (&run, &terms), Shim::Unseen).await;
+    conclude(&context, &board, &key, &run, &terms, Shim::Unseen).await;
 }
 
 async fn announce(context: &Context, key: &TaskKey, watched: &Arc<Watched>, launch: &Launch) {

@@ -52,10 +52,18 @@ pub(super) enum Standing {
     Made,
 }
 
+/// Task and profile that sessions belong to.
+#[derive(Clone, Copy)]
+pub(super) struct Whose<'a> {
+    pub(super) root: &'a Root,
+    pub(super) board: &'a BoardName,
+    pub(super) task: &'a TaskId,
+    pub(super) profile: &'a Profile,
+}
+
 /// Finds or makes the session directory for a task's runs as a profile.
 pub(super) fn keep(
-    (root, board): (&Root, &BoardName),
-    (task, profile): (&TaskId, &Profile),
+    Whose { root, board, task, profile }: Whose<'_>,
     identity: Option<Identity>,
 ) -> Result<Kept, LaunchError> {
     const STAGE: Stage = Stage::MakeHome;
@@ -103,10 +111,10 @@ fn name_of(profile: &Profile) -> Result<Name, LaunchError> {
 /// # Errors
 /// They cannot be copied. Missing sessions are no error: the run starts a new session.
 pub(super) fn fork(
-    (root, board): (&Root, &BoardName),
-    (task, profile): (&TaskId, &Profile),
+    Whose { root, board, task, profile }: Whose<'_>,
     from: &ForkedFrom,
-    (projects, workspace): (Option<&Path>, &Path),
+    projects: Option<&Path>,
+    workspace: &Path,
     identity: Option<Identity>,
 ) -> Result<(), LaunchError> {
     const STAGE: Stage = Stage::MakeHome;

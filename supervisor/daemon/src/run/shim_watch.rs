@@ -26,7 +26,8 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) async fn watch_to_end(
     context: &Context,
     board: &BoardHandle,
-    (key, run): (&TaskKey, &Run),
+    key: &TaskKey,
+    run: &Run,
     ending: Option<&StopRequest>,
 ) {
     let path = context.host.root.run_dir(board.name(), run.id);
@@ -45,7 +46,8 @@ pub(crate) async fn watch_to_end(
                 }
                 tell_started(context, board, key, run, &dir).await;
                 tell_unkillable(context, board, key, run, &dir).await;
-                let ended = listen::until_ended(context, board, (key, run.id), (&dir, &watched));
+                let live = listen::Live { key, run: run.id, dir: &dir, watched: &watched };
+                let ended = listen::until_ended(context, board, live);
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }

@@ -17,7 +17,9 @@ pub(super) fn closed_places(
     host: &Host,
     order: &Order,
     spec: &WorkspaceSpec,
-    (prepared, mut own, board): (&Prepared, Vec<PathBuf>, &BoardAccess),
+    prepared: &Prepared,
+    mut own: Vec<PathBuf>,
+    board: &BoardAccess,
 ) -> Result<policies::Closed, Failure> {
     own.push(host.root.bin());
     if let BoardAccess::Socket(socket) = board {
@@ -29,16 +31,24 @@ pub(super) fn closed_places(
     closed::of_run(&host.root, &order.config.worker, spec, own, &order.workplaces)
 }
 
+/// Parts of a run's surroundings.
+pub(super) struct Parts<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) private: &'a Private,
+    /// Files that the run may read.
+    pub(super) read: Vec<PathBuf>,
+    /// Directory of its sessions.
+    pub(super) kept: Option<PathBuf>,
+    pub(super) identity: Option<Identity>,
+    pub(super) cgroup: Option<&'a Path>,
+    pub(super) closed: policies::Closed,
+    pub(super) board: BoardAccess,
+    pub(super) stores: SecretStores,
+}
+
 /// Returns the places and identities of a run.
-pub(super) fn surroundings(
-    host: &Host,
-    order: &Order,
-    prepared: &Prepared,
-    (private, read, kept): (&Private, Vec<PathBuf>, Option<PathBuf>),
-    identity: Option<Identity>,
-    cgroup: Option<&Path>,
-    (closed, board, stores): (policies::Closed, BoardAccess, SecretStores),
-) -> Surroundings {
+pub(super) fn surroundings(host: &Host, order: &Order, parts: Parts<'_>) -> Surroundings {
+    let Parts { prepared, private, read, kept, identity, cgroup, closed, board, stores } = parts;
     Surroundings {
         workspace: prepared.path.clone(),
         home: private.home.clone(),

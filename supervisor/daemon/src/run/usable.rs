@@ -57,15 +57,17 @@ pub async fn check(
     }
     let (service, spec) = (Arc::clone(service), spec.clone());
     let looked = tokio::task::spawn_blocking(move || {
-        look((service.root(), &service.config().worker), &spec, (&path, what), caller)
+        look(service.root(), &service.config().worker, &spec, &path, what, caller)
     });
     looked.await.map_err(|panic| Failure::failed(format!("the workspace was not looked at: {panic}")))?
 }
 
 fn look(
-    (root, config): (&Root, &WorkerConfig),
+    root: &Root,
+    config: &WorkerConfig,
     spec: &WorkspaceSpec,
-    (path, what): (&Path, &str),
+    path: &Path,
+    what: &str,
     caller: Option<u32>,
 ) -> Result<Presence, Failure> {
     let refused =

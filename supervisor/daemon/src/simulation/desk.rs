@@ -20,7 +20,7 @@ use crate::owner::look::work;
 use crate::owner::room::Room;
 use crate::owner::snapshot::Snapshot;
 use crate::owner::stopping::StopMode;
-use crate::run::environment::Needs;
+use crate::run::environment::{Known, Needs};
 use crate::run::key::TaskKey;
 use crate::run::live::LiveRun;
 use crate::run::report::Report;
@@ -93,7 +93,7 @@ impl Desk {
             let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
             let task = on.bench.read(|view| view.task(&run.task_id));
             let live = LiveRun::of(&board, run, task.as_ref());
-            let known = (&*on.fixtures.roster, &*on.config);
+            let known = Known { roster: &on.fixtures.roster, config: &on.config };
             let profile = run.profile.as_ref();
             let needs = profile
                 .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));

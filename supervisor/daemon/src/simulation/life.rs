@@ -16,7 +16,7 @@ use super::host::{Host, HostRun, ShimLife, WorkerLife};
 use super::plant::Plant;
 use super::traces::{HostTraces, group_of};
 use crate::run::attempt::{Attempt, Charge, Terms};
-use crate::run::conclude::{failed_start, not_started};
+use crate::run::conclude::{StartFailure, failed_start, not_started};
 use crate::run::environment::Needs;
 use crate::run::fault::Fault;
 use crate::run::key::TaskKey;
@@ -258,7 +258,8 @@ impl Life {
             return ("is prepared", Vec::new());
         };
         let (step, why) = ("prepare".to_owned(), "failed to prepare: simulated".to_owned());
-        let (report, mut ending) = failed_start(&self.terms, fault, (step, "simulated".to_owned(), why));
+        let cause = StartFailure { step, error: "simulated".to_owned(), why };
+        let (report, mut ending) = failed_start(&self.terms, fault, cause);
         ending.failure_limit = on.config.worker.failure_limit.get();
         self.stage = Stage::End(Box::new(ending));
         ("cannot be prepared", report.into_iter().collect())

@@ -10,9 +10,10 @@ use super::desk::Desk;
 use super::fault::{Fault, Invariant};
 use super::life::Ground;
 use super::plant::Plant;
-use crate::owner::admission::{Asked, Claim};
+use crate::owner::admission::{Asked, Claim, Who};
 use crate::owner::event::Event;
 use crate::owner::why::{Performer, left_open, merged};
+use crate::run::environment::Known;
 use crate::run::key::TaskKey;
 
 /// Checks every task. An idle daemon must not report work in progress. Returns the earliest end of a timed wait.
@@ -64,7 +65,8 @@ pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<
     let claim = |(at, profile): &(usize, Option<Profile>)| {
         let task = &tasks[*at];
         let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
-        Claim::new(key, (task.tenant.clone(), profile.clone()), Asked::by(task), (roster, config))
+        let who = Who { tenant: task.tenant.clone(), profile: profile.clone() };
+        Claim::new(key, who, Asked::by(task), Known { roster, config })
     };
     let claims = open.iter().map(claim).collect();
     let mut answers = if open.is_empty() {

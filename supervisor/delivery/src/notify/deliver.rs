@@ -70,9 +70,9 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
             }
         };
         service.rest_channels(plan.resting);
-        for one in plan.now {
-            channels.begin(&one, now);
-            under_way.spawn(carry(Arc::clone(&service), calls.clone(), one));
+        for (board, crowd) in plan.now {
+            channels.begin(&board, &crowd, now);
+            under_way.spawn(carry(Arc::clone(&service), calls.clone(), board, crowd));
         }
         if is_stopping && under_way.is_empty() {
             return;
@@ -122,7 +122,7 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
 }
 
 /// Sends the first messages of a group, and records the result.
-async fn carry(service: Arc<Service>, calls: Calls, (board, crowd): (BoardName, Crowd)) -> Delivered {
+async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Crowd) -> Delivered {
     let (channel, name) = (crowd.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
     let carried = tokio::spawn(async move { carry_on(&service, &calls, &name, crowd).await });
@@ -193,7 +193,7 @@ async fn take(
     } else {
         letters.truncate(1);
     }
-    Ok(Parcel::of((board.id(), board.name()), reader, letters))
+    Ok(Parcel::of(board.id(), board.name(), reader, letters))
 }
 
 /// Records the time of the next try, or that the messages are dead. Returns the pause that the service asked for.

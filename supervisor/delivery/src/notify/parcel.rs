@@ -25,15 +25,16 @@ pub(super) struct Parcel {
 
 impl Parcel {
     pub(super) fn of(
-        board: (BoardId, &BoardName),
+        board_id: BoardId,
+        board: &BoardName,
         reader: impl Fn(&str) -> Reader,
         letters: Vec<Letter>,
     ) -> Option<Self> {
         let first = letters.first()?;
-        let (id, address) = (message_id(board.0, first.id), first.address.clone());
+        let (id, address) = (message_id(board_id, first.id), first.address.clone());
         let id = if letters.len() > 1 { format!("{id}-digest") } else { id };
         let reader = reader(&address.channel);
-        Some(Parcel { id, board: board.1.clone(), address, reader, letters })
+        Some(Parcel { id, board: board.clone(), address, reader, letters })
     }
 
     /// Makes a test of a channel.

@@ -54,7 +54,7 @@ impl Channels {
         per_minute: impl Fn(&str) -> Option<u32>,
         now: Timestamp,
     ) -> Plan {
-        let groups: BTreeSet<Group> = waiting.iter().map(group).collect();
+        let groups: BTreeSet<Group> = waiting.iter().map(|(board, crowd)| group(board, crowd)).collect();
         self.turns.retain(|group, _| groups.contains(group));
         let mut plan = Plan::default();
         let mut first: BTreeMap<String, (BoardName, Crowd)> = BTreeMap::new();
@@ -76,7 +76,9 @@ impl Channels {
                 continue;
             }
             let one = (board, crowd);
-            let turn = |one: &(BoardName, Crowd)| self.turns.get(&group(one)).copied().unwrap_or(0);
+            let turn = |(board, crowd): &(BoardName, Crowd)| {
+                self.turns.get(&group(board, crowd)).copied().unwrap_or(0)
+            };
             match first.get(&one.1.address.channel) {
                 Some(before) if turn(before) <= turn(&one) => {}
                 Some(_) | None => drop(first.insert(one.1.address.channel.clone(), one)),
@@ -87,10 +89,10 @@ impl Channels {
     }
 
     /// Records the start of a delivery.
-    pub(super) fn begin(&mut self, one: &(BoardName, Crowd), now: Timestamp) {
+    pub(super) fn begin(&mut self, board: &BoardName, crowd: &Crowd, now: Timestamp) {
         self.turn += 1;
-        self.turns.insert(group(one), self.turn);
-        let pace = self.by_name.entry(one.1.address.channel.clone()).or_default();
+        self.turns.insert(group(board, crowd), self.turn);
+        let pace = self.by_name.entry(crowd.address.channel.clone()).or_default();
         pace.is_busy = true;
         pace.sent.push_back(now);
     }
@@ -123,7 +125,7 @@ impl Pace {
     }
 }
 
-fn group((board, crowd): &(BoardName, Crowd)) -> Group {
+fn group(board: &BoardName, crowd: &Crowd) -> Group {
     (board.clone(), crowd.address.clone(), crowd.tenant.clone())
 }
 
@@ -155,7 +157,8 @@ mod tests {
             let plan = channels.plan(waiting(), |_| Some(100), at(second));
             assert_eq!(plan.now.len(), 2);
             served.push(names(&plan)[0].clone());
-            channels.begin(&plan.now[0], at(second));
+            let (board, crowd) = &plan.now[0];
+            channels.begin(board, crowd, at(second));
             let during = channels.plan(waiting(), |_| Some(100), at(second));
             assert_eq!(names(&during), ["z"], "the channel is busy");
             channels.end("a", None, at(second));
@@ -178,7 +181,8 @@ mod tests {
         let waiting = || vec![crowd("a", "x", 0)];
         for second in 1..4 {
             let plan = channels.plan(waiting(), |_| Some(3), at(second));
-            channels.begin(&plan.now[0], at(second));
+            let (board, crowd) = &plan.now[0];
+            channels.begin(board, crowd, at(second));
             channels.end("a", None, at(second));
         }
         let plan = channels.plan(waiting(), |_| Some(3), at(4));

@@ -201,7 +201,7 @@ mod tests {
 
     fn read_by(reader: Reader, letters: Vec<Letter>) -> Parcel {
         let board = "default".parse().unwrap();
-        Parcel::of((kernel::BoardId(uuid::Uuid::nil()), &board), |_| reader, letters).unwrap()
+        Parcel::of(kernel::BoardId(uuid::Uuid::nil()), &board, |_| reader, letters).unwrap()
     }
 
     #[test]

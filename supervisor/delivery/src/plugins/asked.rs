@@ -41,8 +41,16 @@ pub enum Asking<'a> {
     Tool(&'a str, &'a Map<String, Value>),
 }
 
-/// Context of a call: plugin, board, caller, and the id of the request.
-type About<'a> = (&'a Plugin, &'a BoardName, &'a Actor, Option<&'a str>);
+/// Context of a call.
+#[derive(Debug)]
+pub struct About<'a> {
+    pub plugin: &'a Plugin,
+    pub board: &'a BoardName,
+    /// Caller.
+    pub actor: &'a Actor,
+    /// Id of the request.
+    pub id: Option<&'a str>,
+}
 
 /// A worker's call in progress, counted until it is dropped.
 struct Counted<'a> {
@@ -108,7 +116,7 @@ impl Calls {
     pub async fn ask(
         &self,
         service: &Arc<Service>,
-        (plugin, board, actor, id): About<'_>,
+        About { plugin, board, actor, id }: About<'_>,
         asking: Asking<'_>,
     ) -> Result<Answer, Failure> {
         let _counted = Counted::of(self.of_workers(), actor)?;

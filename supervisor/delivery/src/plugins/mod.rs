@@ -24,7 +24,7 @@ mod sink;
 mod state;
 mod users;
 
-pub use asked::{Answer, Asking};
+pub use asked::{About, Answer, Asking};
 pub use calls::Calls;
 pub use check::{Checked, check};
 pub use courier::deliver;

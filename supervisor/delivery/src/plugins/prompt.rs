@@ -61,7 +61,8 @@ impl Calls {
         &self,
         service: &Arc<Service>,
         board: &BoardName,
-        (task, run): (&Task, &Run),
+        task: &Task,
+        run: &Run,
     ) -> String {
         let plugins = service.plugins();
         let mut under_way = JoinSet::new();

@@ -88,9 +88,9 @@ impl Tracer {
     }
 
     /// Queues the spans of a run, as the board has it, whose end was recorded at `recorded_at`. Never waits.
-    pub fn ended(&self, (name, id): (&BoardName, BoardId), run: &Run, recorded_at: Timestamp) {
+    pub fn ended(&self, name: &BoardName, id: BoardId, run: &Run, recorded_at: Timestamp) {
         let marks = self.marks().remove(&(id, run.id)).unwrap_or_default();
-        self.send(spans::of((name, id), run, marks, recorded_at));
+        self.send(spans::of(name, id, run, marks, recorded_at));
     }
 
     /// Queues spans. Returns true if there was space.

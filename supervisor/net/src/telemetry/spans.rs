@@ -29,9 +29,16 @@ impl Names {
     }
 }
 
+/// Time that a span takes.
+struct Period {
+    from: Timestamp,
+    to: Timestamp,
+}
+
 /// Returns the spans of a run and its steps.
 pub(super) fn of(
-    (board, id): (&BoardName, BoardId),
+    board: &BoardName,
+    id: BoardId,
     run: &Run,
     marks: Marks,
     recorded_at: Timestamp,
@@ -41,7 +48,7 @@ pub(super) fn of(
     // A short worker may have ended before its start was recorded.
     let ended = run.ended_at.unwrap_or(recorded_at).max(run.spawned_at.unwrap_or(run.started_at));
     let prepared = marks.prepared.unwrap_or(run.started_at);
-    let mut spans = vec![whole(&names, board, run, (begun, recorded_at.max(ended)))];
+    let mut spans = vec![whole(&names, board, run, Period { from: begun, to: recorded_at.max(ended) })];
     let steps = [
         ("claim", marks.claiming, Some(run.started_at)),
         ("workspace", marks.prepared.map(|_| run.started_at), marks.prepared),
@@ -51,7 +58,7 @@ pub(super) fn of(
     ];
     for (step, from, to) in steps {
         if let (Some(from), Some(to)) = (from, to) {
-            let mut span = span(&names, step, (from, to));
+            let mut span = span(&names, step, Period { from, to });
             span["parentSpanId"] = names.span("run").into();
             spans.push(span);
         }
@@ -59,7 +66,7 @@ pub(super) fn of(
     spans
 }
 
-fn whole(names: &Names, board: &BoardName, run: &Run, during: (Timestamp, Timestamp)) -> Value {
+fn whole(names: &Names, board: &BoardName, run: &Run, during: Period) -> Value {
     let mut span = span(names, "run", during);
     let text = |key: &str, value: Option<&str>| {
         value.map(|value| json!({ "key": format!("supervisor.{key}"), "value": { "stringValue": value } }))
@@ -88,7 +95,7 @@ fn whole(names: &Names, board: &BoardName, run: &Run, during: (Timestamp, Timest
     span
 }
 
-fn span(names: &Names, step: &str, (from, to): (Timestamp, Timestamp)) -> Value {
+fn span(names: &Names, step: &str, Period { from, to }: Period) -> Value {
     json!({
         "traceId": names.trace(),
         "spanId": names.span(step),
@@ -121,7 +128,7 @@ mod tests {
     fn a_message_is_as_the_protocol_has_it() {
         let names = Names("board/7".to_owned());
         let at = Timestamp::from_micros;
-        let made = span(&names, "work", (at(5), at(3)));
+        let made = span(&names, "work", Period { from: at(5), to: at(3) });
         assert_eq!((&made["startTimeUnixNano"], &made["endTimeUnixNano"]), (&"5000".into(), &"5000".into()));
         assert_eq!(made["spanId"].as_str().map(str::len), Some(16));
         assert_ne!(names.span("work"), names.span("end"));

@@ -7,7 +7,7 @@ use kernel::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::secret;
-use super::session::{Owner, Session, SessionId};
+use super::session::{Digests, Owner, Session, SessionId, Stored};
 use base::failure::Failure;
 use base::paths::private_file;
 
@@ -56,8 +56,14 @@ impl Line {
 
     fn session(self) -> Option<Arc<Session>> {
         let digest = |text: &str| <[u8; 32]>::try_from(hex::decode(text).ok()?).ok();
-        let secrets = (digest(&self.cookie)?, digest(&self.key)?);
-        Some(Arc::new(Session::kept((self.id, self.owner, self.browser?), secrets, (self.began, self.used))))
+        Some(Arc::new(Session::kept(Stored {
+            digests: Digests { cookie: digest(&self.cookie)?, key: digest(&self.key)? },
+            id: self.id,
+            owner: self.owner,
+            browser: self.browser?,
+            began: self.began,
+            used: self.used,
+        })))
     }
 }
 
@@ -140,7 +146,14 @@ mod tests {
     fn session(name: &str, used: i64) -> Arc<Session> {
         let owner = Owner { name: name.to_owned(), uid: Some(7), tenant: None, is_member: false };
         let at = Timestamp::from_secs;
-        Arc::new(Session::kept((format!("{name}{used}"), owner, 7), ([1; 32], [2; 32]), (at(5), at(used))))
+        Arc::new(Session::kept(Stored {
+            id: format!("{name}{used}"),
+            owner,
+            browser: 7,
+            digests: Digests { cookie: [1; 32], key: [2; 32] },
+            began: at(5),
+            used: at(used),
+        }))
     }
 
     #[test]

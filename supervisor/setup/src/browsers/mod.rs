@@ -27,6 +27,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use self::code::Codes;
 pub use self::code::{Follower, LIFETIME as CODE_LIFETIME, Offer};
 use self::file::Kept;
+use self::session::Digests;
 pub use self::session::{Owner, Session, SessionId};
 use base::exit::Code;
 use base::failure::Failure;
@@ -157,7 +158,8 @@ impl Browsers {
         &self,
         code: &str,
         browser: u32,
-        (before, replaces): (Option<&Session>, bool),
+        before: Option<&Session>,
+        replaces: bool,
     ) -> Result<Begun, NotBegun> {
         let now = SystemClock.now();
         let mut state = self.state();
@@ -186,7 +188,8 @@ impl Browsers {
         }
         state.kept.make_room(&owner, EACH);
         let (cookie, key) = (secret(), secret());
-        let session = Session::begin(owner, browser, (digest(&cookie), digest(&key)), now);
+        let digests = Digests { cookie: digest(&cookie), key: digest(&key) };
+        let session = Session::begin(owner, browser, digests, now);
         let session = Arc::new(session);
         state.kept.sessions.push(Arc::clone(&session));
         // The lock is released before the write, which is slow; a failed write ends the session again.

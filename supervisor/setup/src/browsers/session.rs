@@ -30,6 +30,22 @@ pub struct Owner {
     pub is_member: bool,
 }
 
+/// Digests of a session's secrets.
+pub(super) struct Digests {
+    pub(super) cookie: [u8; 32],
+    pub(super) key: [u8; 32],
+}
+
+/// A session as it is stored.
+pub(super) struct Stored {
+    pub(super) id: SessionId,
+    pub(super) owner: Owner,
+    pub(super) browser: u32,
+    pub(super) digests: Digests,
+    pub(super) began: Timestamp,
+    pub(super) used: Timestamp,
+}
+
 #[derive(Debug)]
 pub struct Session {
     pub id: SessionId,
@@ -45,22 +61,14 @@ pub struct Session {
 
 impl Session {
     /// Begins a session.
-    pub(super) fn begin(
-        owner: Owner,
-        browser: u32,
-        (cookie, key): ([u8; 32], [u8; 32]),
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn begin(owner: Owner, browser: u32, digests: Digests, now: Timestamp) -> Self {
         let id = hex::encode(&super::digest(&super::secret())[..4]);
-        Session::kept((id, owner, browser), (cookie, key), (now, now))
+        Session::kept(Stored { id, owner, browser, digests, began: now, used: now })
     }
 
     /// Restores a session that an earlier daemon stored.
-    pub(super) fn kept(
-        (id, owner, browser): (SessionId, Owner, u32),
-        (cookie, key): ([u8; 32], [u8; 32]),
-        (began, used): (Timestamp, Timestamp),
-    ) -> Self {
+    pub(super) fn kept(stored: Stored) -> Self {
+        let Stored { id, owner, browser, digests: Digests { cookie, key }, began, used } = stored;
         let ended = CancellationToken::new();
         Session { id, owner, browser, cookie, key, began, used: Mutex::new(used), ended }
     }
@@ -107,8 +115,14 @@ mod tests {
     fn a_session_that_begins_in_the_future_is_over() {
         let at = Timestamp::from_secs;
         let owner = Owner { name: "ada".to_owned(), uid: Some(7), tenant: None, is_member: false };
-        let session =
-            Session::kept(("1".to_owned(), owner, 7), ([1; 32], [2; 32]), (at(1_000_000), at(1_000_000)));
+        let session = Session::kept(Stored {
+            id: "1".to_owned(),
+            owner,
+            browser: 7,
+            digests: Digests { cookie: [1; 32], key: [2; 32] },
+            began: at(1_000_000),
+            used: at(1_000_000),
+        });
         assert!(!session.is_over(at(999_990)), "a clock that is set back by seconds ends no session");
         assert!(session.is_over(at(10)));
     }

@@ -220,7 +220,8 @@ impl Config {
     /// The user belongs to two tenants; both are returned.
     pub fn tenant_of_user(
         &self,
-        (uid, name): (u32, Option<&str>),
+        uid: u32,
+        name: Option<&str>,
         groups: &[(u32, Option<String>)],
     ) -> Result<Option<Tenant>, (Tenant, Tenant)> {
         let is_member = |tenant: &TenantConfig| {
@@ -325,9 +326,7 @@ mod tests {
         ];
         let config = Config::default().with_tenants(tenants(&files));
         let of = |uid: u32, name: &str, groups: &[(u32, Option<String>)]| {
-            config
-                .tenant_of_user((uid, Some(name)), groups)
-                .map(|found| found.map(|tenant| tenant.to_string()))
+            config.tenant_of_user(uid, Some(name), groups).map(|found| found.map(|tenant| tenant.to_string()))
         };
         let group = [(7, Some("globex".to_owned()))];
         assert_eq!(of(5, "ann", &[]).unwrap().as_deref(), Some("acme"));

@@ -21,7 +21,9 @@ impl TerminalFile {
     /// Checks the terminal against the other settings of the program's streams.
     pub(super) fn check(
         self,
-        (prompt, form, stdout): (Prompt, Option<Conversing>, Format),
+        prompt: Prompt,
+        form: Option<Conversing>,
+        stdout: Format,
     ) -> Result<Option<TerminalSize>, Wrong> {
         let wrong = |message: String| Err(Wrong { key: "terminal", words: "terminal", message });
         let size = match self {

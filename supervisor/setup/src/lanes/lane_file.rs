@@ -150,7 +150,7 @@ impl Lane {
         let sessions = sessions.check(&argv, file.session, files.keys().chain(&file.skills));
         let sessions = sessions.map_err(|wrong| reader.wrong(&wrong))?;
         let session = spoken(file.session, file.prompt, file.stdout).map_err(|wrong| reader.wrong(&wrong))?;
-        let terminal = file.terminal.map(|terminal| terminal.check((file.prompt, session, file.stdout)));
+        let terminal = file.terminal.map(|terminal| terminal.check(file.prompt, session, file.stdout));
         let terminal = terminal.transpose().map_err(|wrong| reader.wrong(&wrong))?.flatten();
         let login = Login { argv: reader.words("login", &file.login)?, keep: file.keep };
         let login = login.check(files.keys().chain(&file.skills));

@@ -97,7 +97,7 @@ impl Lane {
     /// Returns the files for the worker's home, each with its text.
     pub fn home_files(&self, task: &Task, places: &Places<'_>, prompt: &str) -> Vec<(PathBuf, String)> {
         let own = self.own_texts(places);
-        self.files(&self.values(task, places, (prompt, None), &own))
+        self.files(&self.values(task, places, prompt, None, &own))
     }
 
     fn own_texts(&self, places: &Places<'_>) -> OwnTexts {
@@ -138,8 +138,7 @@ impl Lane {
             };
         }
         let texts = self.own_texts(&facts.places);
-        let said = (facts.prompt, facts.session);
-        let values = self.values(facts.task, &facts.places, said, &texts);
+        let values = self.values(facts.task, &facts.places, facts.prompt, facts.session, &texts);
         let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
@@ -160,7 +159,8 @@ impl Lane {
         &'a self,
         task: &'a Task,
         places: &Places<'a>,
-        (prompt, session): (&'a str, Option<&'a str>),
+        prompt: &'a str,
+        session: Option<&'a str>,
         own: &'a OwnTexts,
     ) -> Values<'a> {
         Values {

@@ -174,21 +174,24 @@ fn broken(task: &Task, why: &Waiting) -> Finding {
 }
 
 fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Finding {
+    let told = Told { title: title.to_owned(), detail: why.text.clone() };
     let diagnostic = Diagnostic {
         first_seen_at: task.updated_at,
         run_id: task.current_run_id,
-        ..now(kind, Severity::Critical, (title.to_owned(), why.text.clone()), actions)
+        ..now(kind, Severity::Critical, told, actions)
     };
     Finding::of_task(task, vec![diagnostic])
 }
 
+/// Texts of a diagnostic.
+struct Told {
+    title: String,
+    detail: String,
+}
+
 /// Makes a diagnostic of a present problem without a history.
-fn now(
-    kind: &str,
-    severity: Severity,
-    (title, detail): (String, String),
-    actions: Vec<Remedy>,
-) -> Diagnostic {
+fn now(kind: &str, severity: Severity, told: Told, actions: Vec<Remedy>) -> Diagnostic {
+    let Told { title, detail } = told;
     let now = SystemClock.now();
     let (first_seen_at, last_seen_at, kind) = (now, now, kind.to_owned());
     let (count, run_id, data) = (1, None, json!({}));

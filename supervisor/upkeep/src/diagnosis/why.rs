@@ -49,7 +49,7 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
         .collect();
     let answers = match OwnerLink::of(&call.service) {
         Some(daemon) => {
-            ask_why(daemon, call.board()?.name(), open, (Arc::clone(&roster), Arc::clone(&config))).await
+            ask_why(daemon, call.board()?.name(), open, Arc::clone(&roster), Arc::clone(&config)).await
         }
         None => None,
     };

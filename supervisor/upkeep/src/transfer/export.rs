@@ -51,7 +51,8 @@ pub fn to_file(
     root: &Root,
     board: &BoardName,
     tenant: Option<&Tenant>,
-    (file, existing): (&Path, Existing),
+    file: &Path,
+    existing: Existing,
 ) -> Result<Exported, Failure> {
     if existing == Existing::Keep && file.symlink_metadata().is_ok() {
         return Err(Failure::new(Code::Conflict, format!("{} already exists", file.display()))

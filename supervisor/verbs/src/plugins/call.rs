@@ -14,7 +14,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::OwnerLink;
-use delivery::plugins::{Answer, Asking};
+use delivery::plugins::{About, Answer, Asking};
 use setup::automation::plugins::Plugin;
 use setup::config::definitions::Found;
 
@@ -135,7 +135,7 @@ async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer,
     };
     let actor: &Actor = &call.actor;
     let id = call.request_id().map(|id| id.as_str().to_owned());
-    let about = (plugin, call.board_name(), actor, id.as_deref());
+    let about = About { plugin, board: call.board_name(), actor, id: id.as_deref() };
     let answer = daemon.plugins().ask(&call.service, about, asking).await?;
     call.write(move |_, _| Ok(answer)).await
 }

@@ -49,7 +49,8 @@ impl Open {
     pub(super) fn read(
         view: &View<'_>,
         with_tasks: bool,
-        of: (Option<&Tenant>, Option<&Profile>),
+        tenant: Option<&Tenant>,
+        assignee: Option<&Profile>,
         actor: &Actor,
     ) -> Result<Self, kernel::Error> {
         let runs = view.open_runs_with_spent()?;
@@ -62,7 +63,7 @@ impl Open {
         for run in open.runs.iter().filter(|_| with_tasks) {
             open.tasks.extend(view.task(&run.task_id)?.map(|task| (run.task_id.clone(), task)));
         }
-        if of.0.is_none() {
+        if tenant.is_none() {
             open.ticks = next_ticks(view)?;
             let failed = view.failed_schedules()?.into_iter();
             let told = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
@@ -82,7 +83,7 @@ impl Open {
             };
             open.stuck_schedules = stuck.map(told).collect();
         }
-        open.asking = view.asking_missions(of.0, of.1, TOLD as usize, actor)?;
+        open.asking = view.asking_missions(tenant, assignee, TOLD as usize, actor)?;
         Ok(open)
     }
 }

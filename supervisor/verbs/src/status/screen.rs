@@ -232,7 +232,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
         .map(|worker| Row { wide: worker_row(worker, reply.now), details: details(worker, &common) });
     if reply.workers.iter().any(|worker| worker.run.board != reply.board) {
         let rows = rows.map(|row| (row.wide.clone(), narrowed(row.wide), row.details));
-        table(screen, (WIDE, NARROW), rows.collect());
+        table(screen, WIDE, NARROW, rows.collect());
     } else {
         let ([_, wide @ ..], [_, narrow @ ..]) = (WIDE, NARROW);
         let rows = rows.map(|row| {
@@ -240,7 +240,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
             let [_, wide @ ..] = row.wide;
             (wide, narrow, row.details)
         });
-        table(screen, (wide, narrow), rows.collect());
+        table(screen, wide, narrow, rows.collect());
     }
     show_lacks(&common, screen);
 }
@@ -263,7 +263,8 @@ type Shaped<const W: usize, const N: usize> = ([Cell; W], [Cell; N], Vec<Vec<Str
 /// Shows a table in its wide form if that leaves room for titles, else in its narrow form.
 fn table<const W: usize, const N: usize>(
     screen: &mut Screen,
-    (wide, narrow): ([&str; W], [&str; N]),
+    wide: [&str; W],
+    narrow: [&str; N],
     rows: Vec<Shaped<W, N>>,
 ) {
     let without_title = rows.iter().map(|(row, ..)| {

@@ -60,6 +60,18 @@ struct Open {
     lives_at: Option<Timestamp>,
 }
 
+/// Opening of a breaker.
+struct Opening {
+    why: String,
+    /// Openings in a row before this one.
+    times: u32,
+    board: BoardName,
+    /// True once a read has shown it on that board.
+    is_kept: bool,
+    /// Time of the failure that opens it.
+    died: Timestamp,
+}
+
 /// A failed run.
 #[derive(Clone, Debug)]
 pub struct Died {
@@ -244,32 +256,31 @@ impl Backoff {
         );
         if let Some(open) = &breaker.open {
             if open.probe.as_ref() == Some(key) {
-                let again = (open.wait.times, open.board.clone(), open.is_kept);
-                self.open_host(died.tenant.as_ref(), why, again, (died.at, now));
+                let (times, board, is_kept) = (open.wait.times, open.board.clone(), open.is_kept);
+                let opening = Opening { why, times, board, is_kept, died: died.at };
+                self.open_host(died.tenant.as_ref(), opening, now);
             }
             return false;
         }
         if breaker.counts(died.at, &key.board, most, window, now) {
-            self.open_host(died.tenant.as_ref(), why, (0, key.board.clone(), false), (died.at, now));
+            let board = key.board.clone();
+            let opening = Opening { why, times: 0, board, is_kept: false, died: died.at };
+            self.open_host(died.tenant.as_ref(), opening, now);
         }
         for (tenant, board) in self.host.common(most, window, died.at) {
             let why = format!(
                 "{most} runs in a row, of several tenants, failed within {} s of their start, in {} s or less",
                 within.0, within.1
             );
-            self.open_host(tenant.as_ref(), why, (0, board, false), (died.at, now));
+            let opening = Opening { why, times: 0, board, is_kept: false, died: died.at };
+            self.open_host(tenant.as_ref(), opening, now);
         }
         false
     }
 
     /// Opens a tenant's breaker, stored by a board, for the first time or again.
-    fn open_host(
-        &mut self,
-        tenant: Option<&Tenant>,
-        why: String,
-        (times, board, is_kept): (u32, BoardName, bool),
-        (died, now): (Timestamp, Timestamp),
-    ) {
+    fn open_host(&mut self, tenant: Option<&Tenant>, opening: Opening, now: Timestamp) {
+        let Opening { why, times, board, is_kept, died } = opening;
         // The first waits last a minute, because the cause may be mended by then.
         let wait = if times < SELDOM_AFTER {
             Wait::lasting(why, times, now, Duration::from_mins(1))

@@ -100,32 +100,51 @@ struct Message {
 #[derive(Default)]
 struct Answers {
     of: Option<String>,
-    last: (u64, u64, u64),
-    sum: (u64, u64, u64),
+    last: Tokens,
+    sum: Tokens,
+}
+
+/// Tokens of the model. `input` includes the cached ones.
+#[derive(Clone, Copy, Default)]
+struct Tokens {
+    input: u64,
+    cached: u64,
+    output: u64,
+}
+
+impl Tokens {
+    /// Returns the tokens that a use counts.
+    fn of(usage: &Usage) -> Self {
+        let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
+        Tokens {
+            input: input.into_iter().fold(0, u64::saturating_add),
+            cached: usage.cache_read.0,
+            output: usage.output.0,
+        }
+    }
+
+    fn plus(self, more: Self) -> Self {
+        Tokens {
+            input: self.input.saturating_add(more.input),
+            cached: self.cached.saturating_add(more.cached),
+            output: self.output.saturating_add(more.output),
+        }
+    }
 }
 
 impl Answers {
     fn add(&mut self, message: Message) {
         if message.id.is_none() || message.id != self.of {
-            self.sum = plus(self.sum, self.last);
+            self.sum = self.sum.plus(self.last);
         }
-        self.last = used(&message.usage);
+        self.last = Tokens::of(&message.usage);
         self.of = message.id;
     }
 
     fn count(&self, spent: &mut Spent) {
-        (spent.input_tokens, spent.cached_tokens, spent.output_tokens) = plus(self.sum, self.last);
+        let Tokens { input, cached, output } = self.sum.plus(self.last);
+        (spent.input_tokens, spent.cached_tokens, spent.output_tokens) = (input, cached, output);
     }
-}
-
-/// Returns the input tokens, the cached ones among them, and the output tokens.
-fn used(usage: &Usage) -> (u64, u64, u64) {
-    let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
-    (input.into_iter().fold(0, u64::saturating_add), usage.cache_read.0, usage.output.0)
-}
-
-fn plus((a, b, c): (u64, u64, u64), (input, cached, output): (u64, u64, u64)) -> (u64, u64, u64) {
-    (a.saturating_add(input), b.saturating_add(cached), c.saturating_add(output))
 }
 
 /// State of a rate limit, in an object of its own or in the event itself.
@@ -222,12 +241,12 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
 }
 
 fn spent(ended: &Ended) -> Spent {
-    let sum = ended.model_usage.values().map(used).reduce(plus);
-    let (input_tokens, cached_tokens, output_tokens) = sum.unwrap_or_else(|| used(&ended.usage));
+    let sum = ended.model_usage.values().map(Tokens::of).reduce(Tokens::plus);
+    let Tokens { input, cached, output } = sum.unwrap_or_else(|| Tokens::of(&ended.usage));
     Spent {
-        input_tokens,
-        cached_tokens,
-        output_tokens,
+        input_tokens: input,
+        cached_tokens: cached,
+        output_tokens: output,
         cost_micros: ended.total_cost_usd.0,
         turns: Some(ended.num_turns.0).filter(|turns| *turns > 0),
         denials: ended.permission_denials.len() as u64,
