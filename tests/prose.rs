@@ -159,7 +159,8 @@ fn parameters(list: &str) -> Vec<&str> {
 fn is_tuple(parameter: &str) -> bool {
     let plain = |text: &str| text.trim_start_matches(['&', ' ']).trim_start_matches("mut ").trim().to_owned();
     let kind = parameter.split_once(':').map(|(_, kind)| plain(kind)).unwrap_or_default();
-    plain(parameter).starts_with('(') || (kind.starts_with('(') && !kind.starts_with("()"))
+    let is_bound = kind.starts_with("(dyn ") || kind.starts_with("(impl ") || kind.starts_with("()");
+    plain(parameter).starts_with('(') || (kind.starts_with('(') && !is_bound)
 }
 
 /// The tuples among the parameters of the functions of a text.
@@ -203,6 +204,6 @@ fn faults_of_prose_are_found() {
     );
     assert_eq!(doc("    /// Text."), Some("Text."));
     assert_eq!(doc("// no doc"), None);
-    let text = "fn a((b, c): (u8, u8), d: &[(u8, u8)]) {}\npub fn e<F: Fn(u8) -> u8>(f: F, g: (u8, u8)) -> (u8, u8) {}\nfn h(i: ()) {}\n// fn j((k, l): M)\nlet m: fn((u8, u8)) = n;";
+    let text = "fn a((b, c): (u8, u8), d: &[(u8, u8)]) {}\npub fn e<F: Fn(u8) -> u8>(f: F, g: (u8, u8)) -> (u8, u8) {}\nfn h(i: (), j: &mut (dyn K + L)) {}\n// fn j((k, l): M)\nlet m: fn((u8, u8)) = n;";
     assert_eq!(tuples(text), ["a: (b, c): (u8, u8)", "e: g: (u8, u8)"]);
 }

@@ -28,7 +28,7 @@ mod simulation;
 mod watchdog;
 
 pub use lifetime::run;
-pub use owner::admission::{Asked, Claim, Who};
+pub use owner::admission::{Asked, Claim, Claimant};
 pub use owner::backoff::Broken;
 pub use owner::board::REPLY_AGE;
 pub use owner::event::Event;

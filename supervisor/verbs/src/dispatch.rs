@@ -13,7 +13,7 @@ use api::{Audience, Call, Effect, Verb, flag};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen, printable};
-use daemon::{Asked, Claim, Event, Known, OwnerLink, Room, TaskKey, Waiting, Who, look};
+use daemon::{Asked, Claim, Claimant, Event, Known, OwnerLink, Room, TaskKey, Waiting, look};
 use host::headroom;
 use setup::roster::Roster;
 
@@ -220,7 +220,7 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
                 let task = view.expect_task(&run.task_id)?;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
                 let asked = Asked { policy: run.policy.as_deref(), ..Asked::by(&task) };
-                let who = Who { tenant: run.tenant, profile: run.profile };
+                let who = Claimant { tenant: run.tenant, profile: run.profile };
                 Ok(Claim::new(key, who, asked, Known { roster: &roster, config: &config }))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
@@ -287,7 +287,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = Who { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
+            let who = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
             let known = Known { roster: &roster, config: &config };
             let claim = Claim::new(key, who, Asked::by(&task), known);
             let refusal = room.refusal(&claim);

@@ -23,7 +23,7 @@ const PREPARING: usize = 2;
 
 /// Tenant and profile of a claim.
 #[derive(Clone, Debug)]
-pub struct Who {
+pub struct Claimant {
     pub tenant: Option<Tenant>,
     pub profile: Option<Profile>,
 }
@@ -100,7 +100,7 @@ impl Claim {
     /// Makes the claim of a candidate.
     pub fn of(board: &BoardName, candidate: &Candidate, known: Known<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
-        let who = Who { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
+        let who = Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
         let asked = Asked {
             policy: candidate.policy.as_deref(),
             workspace: &candidate.workspace,
@@ -113,7 +113,7 @@ impl Claim {
     /// hold up all other tasks.
     pub fn new(
         key: TaskKey,
-        who: Who,
+        who: Claimant,
         Asked { policy, workspace, pools }: Asked<'_>,
         known: Known<'_>,
     ) -> Self {
@@ -127,7 +127,7 @@ impl Claim {
     /// Makes the claim of a task with known environments and limits.
     pub fn taking(
         key: TaskKey,
-        Who { tenant, profile }: Who,
+        Claimant { tenant, profile }: Claimant,
         workspace: &str,
         needs: Option<Needs>,
         share: Share,

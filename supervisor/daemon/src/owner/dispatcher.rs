@@ -13,7 +13,7 @@ use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp, WaitingCode};
 
 use self::boards::{BoardState, Look};
 use super::action::{Action, BoardWork};
-use super::admission::{Claim, Who};
+use super::admission::{Claim, Claimant};
 use super::backoff::{Allowance, Backoff};
 use super::event::Event;
 use super::extent::Extent;
@@ -108,7 +108,7 @@ impl Dispatcher {
     /// Adds a run that an earlier daemon started.
     pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, share: Share) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
-        let who = Who { tenant: live.tenant.clone(), profile: live.profile.clone() };
+        let who = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
         let claim = Claim::taking(key.clone(), who, &live.workspace, needs, share);
         let claim = claim.prepared().for_question(live.consult);
         self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::{Filter, Status, TaskId, Waiting};
 
-use super::admission::{Asked, Claim, Who};
+use super::admission::{Asked, Claim, Claimant};
 use super::dispatcher::Dispatcher;
 use super::extent::Extent;
 use crate::run::context::Context;
@@ -34,7 +34,7 @@ pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, extent: E
         let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id.clone() };
-            let who = Who { tenant: task.tenant.clone(), profile: task.assignee.clone() };
+            let who = Claimant { tenant: task.tenant.clone(), profile: task.assignee.clone() };
             Claim::new(key, who, Asked::by(&task), Known { roster: &roster, config: &config })
         });
         let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());

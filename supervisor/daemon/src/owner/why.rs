@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
-use super::admission::{Asked, Claim, Who};
+use super::admission::{Asked, Claim, Claimant};
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::run::environment::Known;
@@ -91,7 +91,7 @@ pub async fn ask(
     let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = Who { tenant: task.tenant.clone(), profile };
+            let who = Claimant { tenant: task.tenant.clone(), profile };
             Claim::new(key, who, Asked::by(&task), Known { roster: &roster, config: &config })
         };
         tasks.into_iter().map(claim).collect()
@@ -128,7 +128,7 @@ mod tests {
     fn claim(n: u32, workspace: &str) -> Claim {
         Claim::taking(
             key(n),
-            Who { tenant: None, profile: Some("shell".parse().unwrap()) },
+            Claimant { tenant: None, profile: Some("shell".parse().unwrap()) },
             workspace,
             Some(Needs::scratch("shell")),
             Share::default(),

@@ -20,7 +20,7 @@ use super::note::Note;
 use super::order::{Host, Order};
 use super::place;
 use super::private::Private;
-use super::session::{self, Kept, Next, Standing, Whose};
+use super::session::{self, Kept, Next, SessionOwner, Standing};
 use super::stage::Stage;
 use super::surroundings::{Parts, closed_places, surroundings};
 use super::survivors::ROOT_ID;
@@ -217,7 +217,7 @@ fn kept(
     if order.run.purpose == Purpose::Check {
         return Ok(None);
     }
-    let whose = Whose { root: &host.root, board: &order.board, task: &order.task.id, profile };
+    let whose = SessionOwner { root: &host.root, board: &order.board, task: &order.task.id, profile };
     if let Some(Next::Fork(from)) = order.resume.as_ref().map(|resume| &resume.next) {
         session::fork(whose, from, order.lane.projects().as_deref(), workspace, identity)?;
     }

@@ -12,14 +12,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{RunId, Spent};
+use kernel::Spent;
 use shim::rundir::{RunDir, StopReason, StopRequest, VERSION};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::key::TaskKey;
-use super::messages;
+use super::messages::{self, WatchedRun};
 use super::note::Note;
 use super::overdue;
 use host::watch::Watched;
@@ -35,18 +35,13 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// Permit for a read: one run at a time, however many there are.
 static TURN: Semaphore = Semaphore::const_new(1);
 
-/// A run with a watched shim.
-#[derive(Clone, Copy)]
-pub(super) struct Live<'a> {
-    pub(super) key: &'a TaskKey,
-    pub(super) run: RunId,
-    pub(super) dir: &'a RunDir,
-    pub(super) watched: &'a Watched,
-}
-
 /// Waits for the end of a run's shim, and follows its agent meanwhile.
-pub(super) async fn until_ended(context: &Context, board: &BoardHandle, live: Live<'_>) -> io::Result<()> {
-    let Live { key, dir, watched, .. } = live;
+pub(super) async fn until_ended(
+    context: &Context,
+    board: &BoardHandle,
+    live: WatchedRun<'_>,
+) -> io::Result<()> {
+    let WatchedRun { key, dir, watched, .. } = live;
     // The other futures are dropped when the shim ends; the output is read in full when the run is over.
     tokio::select! {
         ended = watched.ended() => ended,
@@ -59,7 +54,7 @@ pub(super) async fn until_ended(context: &Context, board: &BoardHandle, live: Li
 async fn listen(
     context: &Context,
     board: &BoardHandle,
-    Live { key, run, dir, watched }: Live<'_>,
+    WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
     let note = loop {
         let path = dir.path().to_owned();

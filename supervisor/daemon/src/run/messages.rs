@@ -12,18 +12,27 @@ use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
-use super::listen::Live;
+use super::key::TaskKey;
 use base::failpoint;
 use base::failure::{Failure, with_causes};
 use host::watch::Watched;
 use service::BoardHandle;
+
+/// A run with a watched shim.
+#[derive(Clone, Copy)]
+pub(super) struct WatchedRun<'a> {
+    pub(super) key: &'a TaskKey,
+    pub(super) run: RunId,
+    pub(super) dir: &'a RunDir,
+    pub(super) watched: &'a Watched,
+}
 
 /// Delivers messages as long as the run lives. The future may be dropped at any time: the rest is done when delivery
 /// starts again, or at the end of the run.
 pub(super) async fn deliver(
     context: &Context,
     board: &BoardHandle,
-    Live { key, run, dir, watched }: Live<'_>,
+    WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
     let bell = context.bells.hang(key);
     let spec = {

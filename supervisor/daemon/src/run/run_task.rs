@@ -15,6 +15,7 @@ use super::key::TaskKey;
 use super::launch::{self, Launch};
 use super::listen;
 use super::live::{LiveRun, ShimHandle};
+use super::messages::WatchedRun;
 use super::provision::Provision;
 use super::report::Report;
 use super::settle::Shim;
@@ -104,7 +105,7 @@ pub(crate) async fn run_task(
             Ok(watched) => {
                 let watched = Arc::new(watched);
                 announce(&context, &key, &watched, &launch).await;
-                let live = listen::Live { key: &key, run: run.id, dir: &launch.dir, watched: &watched };
+                let live = WatchedRun { key: &key, run: run.id, dir: &launch.dir, watched: &watched };
                 let ended = listen::until_ended(&context, &board, live);
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");

@@ -54,7 +54,7 @@ pub(super) enum Standing {
 
 /// Task and profile that sessions belong to.
 #[derive(Clone, Copy)]
-pub(super) struct Whose<'a> {
+pub(super) struct SessionOwner<'a> {
     pub(super) root: &'a Root,
     pub(super) board: &'a BoardName,
     pub(super) task: &'a TaskId,
@@ -63,7 +63,7 @@ pub(super) struct Whose<'a> {
 
 /// Finds or makes the session directory for a task's runs as a profile.
 pub(super) fn keep(
-    Whose { root, board, task, profile }: Whose<'_>,
+    SessionOwner { root, board, task, profile }: SessionOwner<'_>,
     identity: Option<Identity>,
 ) -> Result<Kept, LaunchError> {
     const STAGE: Stage = Stage::MakeHome;
@@ -111,7 +111,7 @@ fn name_of(profile: &Profile) -> Result<Name, LaunchError> {
 /// # Errors
 /// They cannot be copied. Missing sessions are no error: the run starts a new session.
 pub(super) fn fork(
-    Whose { root, board, task, profile }: Whose<'_>,
+    SessionOwner { root, board, task, profile }: SessionOwner<'_>,
     from: &ForkedFrom,
     projects: Option<&Path>,
     workspace: &Path,

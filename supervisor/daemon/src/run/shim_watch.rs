@@ -10,6 +10,7 @@ use super::context::{Context, RETRY};
 use super::key::TaskKey;
 use super::listen;
 use super::live::{Phase, ShimHandle};
+use super::messages::WatchedRun;
 use super::report::Report;
 use super::stopping::stop;
 use super::unkillable::tell_unkillable;
@@ -46,7 +47,7 @@ pub(crate) async fn watch_to_end(
                 }
                 tell_started(context, board, key, run, &dir).await;
                 tell_unkillable(context, board, key, run, &dir).await;
-                let live = listen::Live { key, run: run.id, dir: &dir, watched: &watched };
+                let live = WatchedRun { key, run: run.id, dir: &dir, watched: &watched };
                 let ended = listen::until_ended(context, board, live);
                 if let Err(error) = ended.await {
                     tracing::error!(task = %key, %error, "watch_failed");

@@ -10,7 +10,7 @@ use super::desk::Desk;
 use super::fault::{Fault, Invariant};
 use super::life::Ground;
 use super::plant::Plant;
-use crate::owner::admission::{Asked, Claim, Who};
+use crate::owner::admission::{Asked, Claim, Claimant};
 use crate::owner::event::Event;
 use crate::owner::why::{Performer, left_open, merged};
 use crate::run::environment::Known;
@@ -65,7 +65,7 @@ pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<
     let claim = |(at, profile): &(usize, Option<Profile>)| {
         let task = &tasks[*at];
         let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
-        let who = Who { tenant: task.tenant.clone(), profile: profile.clone() };
+        let who = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
         Claim::new(key, who, Asked::by(task), Known { roster, config })
     };
     let claims = open.iter().map(claim).collect();
