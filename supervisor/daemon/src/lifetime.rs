@@ -94,11 +94,8 @@ pub async fn run(
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
-    let ways = Ways {
-        port: listeners.port(),
-        doors: Arc::clone(&doors),
-        out: WaysOut::new(descriptors, service.quotas()),
-    };
+    let out = WaysOut::new(descriptors, service.quotas());
+    let ways = Ways { port: listeners.port(), doors: Arc::clone(&doors), out };
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
     let context = Arc::new(Context {
@@ -158,11 +155,10 @@ pub async fn run(
     drop(signs);
     notices.stopping();
     end_survivors(&context, dispatcher.survivors()).await;
-    let unserved = end_unserved(&context, &dispatcher).await;
+    let outcome = outcome.and(end_unserved(&context, &dispatcher).await);
     stop.cancel();
     close(&context, &root, &served, made[0].filter(|_| is_managers)).await;
     tracing::info!("stopped");
-    let outcome = outcome.and(unserved);
     if !dispatcher.has_runs() {
         drop(lock);
         return outcome.map(|()| waiting);

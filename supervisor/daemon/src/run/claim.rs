@@ -47,6 +47,11 @@ fn new_token() -> String {
     hex::encode(secret)
 }
 
+/// Makes a failure pause all starts: without a range of uids no task of this host can start.
+fn pausing(failure: Failure) -> Failure {
+    Failure { code: Code::TryAgain, ..failure }
+}
+
 /// Claims a task. A failure leaves nothing behind.
 pub(super) async fn claim(
     context: &Context,
@@ -94,10 +99,8 @@ pub(super) async fn claim(
         deadline_boottime: None,
         takes_messages: lane.takes_messages(),
     };
-    // Awaited before the transaction, because the search for a range of uids may block. Without a range no task of this host
-    // can start, so the failure pauses all starts.
-    let provision = Provision::of(&context.service, board).await;
-    let provision = provision.map_err(|failure| Failure { code: Code::TryAgain, ..failure })?;
+    // Awaited before the transaction, because the search for a range of uids may block.
+    let provision = Provision::of(&context.service, board).await.map_err(pausing)?;
     let id = candidate.task.clone();
     let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
     let (logs, board_name) = (context.host.root.clone(), board.name().clone());

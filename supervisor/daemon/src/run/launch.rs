@@ -53,6 +53,23 @@ fn make_dirs(dirs: &[Option<&Path>]) -> Result<(), LaunchError> {
     Ok(())
 }
 
+fn workspace_of(order: &Order) -> Result<WorkspaceSpec, LaunchError> {
+    let parsed = order.task.workspace.parse();
+    parsed.map_err(|e: workspace::SpecError| LaunchError::task(Stage::ReadWorkspace, e.to_string()))
+}
+
+/// Returns the cgroup of a waiting shim, or makes one. None on a host without cgroups.
+fn cgroup(host: &Host, order: &Order, spare: Option<&Spare>) -> Result<Option<PathBuf>, LaunchError> {
+    match (spare, &host.cgroups) {
+        (Some(spare), _) => Ok(spare.group().map(Path::to_owned)),
+        (None, Ok(cgroups)) => {
+            let made = cgroups.make_run(&order.board, order.run.id);
+            Ok(Some(made.map_err(|e| LaunchError::system(Stage::MakeCgroup, &e))?))
+        }
+        (None, Err(_)) => Ok(None),
+    }
+}
+
 /// Prepares all that a run needs. Blocks: it makes directories, and git may take long.
 ///
 /// `own_gid` allocates a group for the task alone; `told` takes the progress of a checkout.
@@ -65,11 +82,7 @@ pub(crate) fn prepare(
     const STAGE: Stage = Stage::MakeRunDirectory;
     let stores = host.root.secret_stores();
     check_secrets(order, &stores)?;
-    let workspace: WorkspaceSpec = order
-        .task
-        .workspace
-        .parse()
-        .map_err(|e: workspace::SpecError| LaunchError::task(Stage::ReadWorkspace, e.to_string()))?;
+    let workspace = workspace_of(order)?;
     // The user decides about all that follows: places are made for it, and jobs run as it.
     let own = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
     let identity = place::identity(&workspace, &order.task, &own, &order.cancel)?;
@@ -122,15 +135,7 @@ pub(crate) fn prepare(
     files::place(&private.files, identity, &order.files, &blobs)?;
     // A waiting shim already has a cgroup, which the run takes over.
     let spare = host.spares.take();
-    let cgroup = match (&spare, &host.cgroups) {
-        (Some(spare), _) => spare.group().map(Path::to_owned),
-        (None, Ok(cgroups)) => Some(
-            cgroups
-                .make_run(&order.board, order.run.id)
-                .map_err(|e| LaunchError::system(Stage::MakeCgroup, &e))?,
-        ),
-        (None, Err(_)) => None,
-    };
+    let cgroup = cgroup(host, order, spare.as_ref())?;
     // The socket is bound before the spec names it.
     let board = host.way(order, identity)?;
     let kept = kept.map(|kept| kept.dir);

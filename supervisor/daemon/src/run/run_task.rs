@@ -106,8 +106,7 @@ pub(crate) async fn run_task(
                 let watched = Arc::new(watched);
                 announce(&context, &key, &watched, &launch).await;
                 let live = WatchedRun { key: &key, run: run.id, dir: &launch.dir, watched: &watched };
-                let ended = listen::until_ended(&context, &board, live);
-                if let Err(error) = ended.await {
+                if let Err(error) = listen::until_ended(&context, &board, live).await {
                     tracing::error!(task = %key, %error, "watch_failed");
                 }
                 // The shim has ended, so this returns at once.
