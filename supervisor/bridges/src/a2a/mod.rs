@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A sender is a user of one tenant, on one board, and sees only its own tasks. All checks of a task are the verb's.
-//! The lane `a2a` in [`http_worker`](supervisor::http_worker) is the opposite direction: an agent as a worker of this root.
+//! The lane `a2a` in `http_worker` of the command line is the opposite direction: an agent as a worker of this root.
 //!
 //! The board keeps all state: a task has the sender and the `messageId` as its key, and the `contextId` as its
 //! session, so a repeated message is one task and nothing is replayed. `INPUT_REQUIRED` is a question that a message
