@@ -41,7 +41,6 @@ pub(crate) struct Objects<'a> {
     shared: Odb<'a>,
     names: HashSet<Oid>,
     broken: HashMap<Oid, &'static str>,
-    kinds: HashMap<Oid, Option<ObjectType>>,
     /// Faults of the examined objects; none for a complete one.
     looked: HashMap<Oid, Option<Fault>>,
 }
@@ -63,23 +62,19 @@ impl<'a> Objects<'a> {
         })
         .map_err(failed)?;
         let shared = source.git().odb().map_err(not_stored)?;
-        let mut all = Self {
-            own,
-            shared,
-            names,
-            broken: HashMap::new(),
-            kinds: HashMap::new(),
-            looked: HashMap::new(),
-        };
-        for name in all.names.clone() {
-            if let Err(why) = all.examine(name) {
-                all.broken.insert(name, why);
+        let (mut broken, mut kinds) =
+            (HashMap::new(), Kinds { own: &own, shared: &shared, found: HashMap::new() });
+        for name in &names {
+            let Ok(object) = own.read(*name) else {
+                broken.insert(*name, UNREADABLE);
                 continue;
+            };
+            match kinds.examine(object.kind(), object.data()) {
+                Ok(()) => drop(shared.write(object.kind(), object.data()).map_err(not_stored)?),
+                Err(why) => drop(broken.insert(*name, why)),
             }
-            let object = all.own.read(name).map_err(failed)?;
-            all.shared.write(object.kind(), object.data()).map_err(not_stored)?;
         }
-        Ok(all)
+        Ok(Self { own, shared, names, broken, looked: HashMap::new() })
     }
 
     /// Returns the reason why an object, or an object that it names, is not complete in the repository; none if all
@@ -124,25 +119,35 @@ impl<'a> Objects<'a> {
         if let Some(why) = self.broken.get(&id) {
             return Err(why);
         }
+        // A file names nothing, and may be large.
+        if self.own.read_header(id).is_ok_and(|(_, kind)| kind == ObjectType::Blob) {
+            return Ok(Vec::new());
+        }
         let object = self.own.read(id).map_err(|_| UNREADABLE)?;
         let parts = parts(object.kind(), object.data())?;
         Ok(parts.into_iter().map(|part| part.id).collect())
     }
+}
 
+/// Kinds of the objects that other objects name.
+struct Kinds<'a> {
+    own: &'a Odb<'static>,
+    shared: &'a Odb<'a>,
+    found: HashMap<Oid, Option<ObjectType>>,
+}
+
+impl Kinds<'_> {
     /// Refuses an object at which git fails.
-    fn examine(&mut self, id: Oid) -> Result<(), &'static str> {
-        let parts = {
-            let object = self.own.read(id).map_err(|_| UNREADABLE)?;
-            parts(object.kind(), object.data())?
-        };
-        let is_right = parts.iter().all(|part| self.kind(part.id).is_none_or(|kind| kind == part.kind));
+    fn examine(&mut self, kind: ObjectType, data: &[u8]) -> Result<(), &'static str> {
+        let parts = parts(kind, data)?;
+        let is_right = parts.iter().all(|part| self.of(part.id).is_none_or(|kind| kind == part.kind));
         if is_right { Ok(()) } else { Err(MISNAMED) }
     }
 
-    fn kind(&mut self, id: Oid) -> Option<ObjectType> {
-        let (own, shared) = (&self.own, &self.shared);
+    fn of(&mut self, id: Oid) -> Option<ObjectType> {
+        let (own, shared) = (self.own, self.shared);
         let header = || own.read_header(id).or_else(|_| shared.read_header(id));
-        *self.kinds.entry(id).or_insert_with(|| header().ok().map(|(_, kind)| kind))
+        *self.found.entry(id).or_insert_with(|| header().ok().map(|(_, kind)| kind))
     }
 }
 
@@ -238,10 +243,17 @@ impl<'a> Entry<'a> {
 
 /// Returns true if git refuses to check out an entry of this name (`git fsck`: `hasDot`, `hasDotdot`, `hasDotgit`, `fullPathname`).
 fn is_hostile(name: &[u8]) -> bool {
-    name.is_empty()
-        || matches!(name, b"." | b"..")
-        || name.contains(&b'/')
-        || name.eq_ignore_ascii_case(b".git")
+    name.is_empty() || matches!(name, b"." | b"..") || name.contains(&b'/') || is_git_on_ntfs(name)
+}
+
+/// Returns true for `.git` and its short name on NTFS, also with the endings that NTFS ignores: git checks out none of them
+/// on any host (git-config(1), `core.protectNTFS`).
+fn is_git_on_ntfs(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    [&b".git"[..], b"git~1"].into_iter().filter_map(|git| name.strip_prefix(git)).any(|rest| {
+        let end = rest.iter().find(|byte| !matches!(byte, b' ' | b'.'));
+        end.is_none_or(|byte| matches!(byte, b':' | b'\\'))
+    })
 }
 
 #[cfg(test)]
@@ -278,8 +290,11 @@ mod tests {
         ] {
             assert_eq!(kinds(kind, &data), Err(MALFORMED), "{}", data.escape_ascii());
         }
-        for name in ["..", ".", "", "a/b", ".GIT"] {
+        for name in ["..", ".", "", "a/b", ".GIT", ".git. .", ".git::$INDEX_ALLOCATION", "Git~1", "git~1 "] {
             assert_eq!(kinds(Tree, &entry("40000", name)), Err(HOSTILE), "{name}");
+        }
+        for name in [".gitignore", ".git-x", "git~10", "...", "git"] {
+            assert_eq!(kinds(Tree, &entry("40000", name)), Ok(vec![Tree]), "{name}");
         }
     }
 }
