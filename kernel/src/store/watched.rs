@@ -10,7 +10,7 @@ use super::check::still_holds;
 use super::open_error::{OpenError, unreadable};
 use super::presence::Presence;
 use super::tx::Database;
-use crate::model::error::{Error, StorageKind};
+use crate::model::error::Error;
 use crate::model::id::{BoardId, EventId};
 
 /// File of a board, with the state after its last write.
@@ -31,7 +31,7 @@ impl Watched {
             Ok((tx.board_id()?, tx.last_event()?))
         };
         let (board, last_event) = held().map_err(|error| {
-            if matches!(error, Error::Storage { kind: StorageKind::Corrupt, .. }) {
+            if error.is_damage() {
                 unreadable(path, &error)
             } else {
                 io("read the identity of", std::io::Error::other(error))
