@@ -11,7 +11,7 @@ pub mod invocation;
 pub mod journal;
 pub mod owner;
 pub mod paths;
-mod response;
+pub mod response;
 pub mod short_ids;
 pub mod steps;
 mod table;

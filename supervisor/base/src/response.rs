@@ -1,13 +1,16 @@
 //! Refusals as HTTP responses: RFC 9457 problem documents.
 
+use std::time::Duration;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::exit::Code;
 use crate::failure::{Failure, Problem};
 
-/// Seconds after which a throttled caller may ask again.
-const AFTER_SECONDS: u64 = 1;
+/// Pause of a caller that exceeded its request rate, during which neither its connections nor its socket are read. The refusal
+/// has the same time in `Retry-After`.
+pub const REST: Duration = Duration::from_secs(1);
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
@@ -16,7 +19,7 @@ impl IntoResponse for Failure {
         let mut response =
             (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
         if self.code == Code::Throttled {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(AFTER_SECONDS));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(REST.as_secs()));
         }
         response
     }

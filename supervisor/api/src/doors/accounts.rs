@@ -1,16 +1,14 @@
 //! Usage counters of all runs and tenants of a daemon, and the limits on them.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kernel::{BoardId, RunId, Tenant};
 
 use super::account::{Account, FORGOTTEN};
+use base::response::REST;
 use setup::config::api::ApiConfig;
 
-/// Pause of a run that exceeded its request rate, during which neither its connections nor its socket are read. The
-/// refusal has the same time in `Retry-After`.
-pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(super) type RunKey = (BoardId, RunId);
 type TenantKey = (BoardId, Option<Tenant>);
 

@@ -7,11 +7,12 @@ use kernel::{Actor, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::account::Account;
-use super::accounts::{Accounts, Bound, REST, RunKey, Whose, shown};
+use super::accounts::{Accounts, Bound, RunKey, Whose, shown};
 use super::bounds;
 use crate::identity::{Caller, Who};
 use base::exit::Code;
 use base::failure::Failure;
+use base::response::REST;
 use service::{BoardHandle, Service};
 
 /// Interval between two events or log lines about the throttling of a run.
