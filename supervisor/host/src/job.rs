@@ -12,6 +12,7 @@ mod failure;
 mod serve;
 mod wait;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ const LOOK: Duration = Duration::from_secs(30);
 const CHANGE: Duration = Duration::from_mins(2);
 /// Time for a killed process to end. The kernel keeps a process that waits for a device longer.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// Least pause between two lines about a checkout.
+const PACE: Duration = Duration::from_secs(1);
 /// Memory limit of a job process, in bytes. git loads whole objects, and a worker may have forged an object that
 /// claims to exceed the host's memory.
 const MEMORY: u64 = 1 << 30;
@@ -323,7 +326,13 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
     }
     let mut child = command.spawn().map_err(|e| fail("start", &e))?;
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
+    // The process has the user of the worker, so its lines are bounded here too.
+    let told_at = Cell::new(None::<Instant>);
     let told = |line: &[u8]| {
+        if told_at.get().is_some_and(|at| at.elapsed() < PACE) {
+            return;
+        }
+        told_at.set(Some(Instant::now()));
         if let Ok(files) = serde_json::from_slice(line) {
             (asker.told)(files);
         }

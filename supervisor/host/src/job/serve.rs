@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
@@ -15,10 +15,7 @@ use shim::shortage::is_shortage;
 use workspace::placing::{self, PlacingError};
 use workspace::{CheckedOut, Job};
 
-use super::{Cause, JobFailure, MEMORY, Placing, Reply, Taking, Task};
-
-/// Least pause between two lines about a checkout.
-const PACE: Duration = Duration::from_secs(1);
+use super::{Cause, JobFailure, MEMORY, PACE, Placing, Reply, Taking, Task};
 
 /// Runs the job process.
 ///
