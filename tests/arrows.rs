@@ -194,7 +194,7 @@ fn reached<'a>(arrows: &'a BTreeSet<(String, String)>, from: &'a String) -> BTre
 }
 
 /// The arrows of circles: from the end of each, others lead back to its beginning.
-fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<&(String, String)> {
+pub(crate) fn circles(arrows: &BTreeSet<(String, String)>) -> Vec<&(String, String)> {
     arrows.iter().filter(|(from, to)| reached(arrows, to).contains(from)).collect()
 }
 

@@ -8,6 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use regex::Regex;
 
+use super::arrows::circles;
+
 /// A module of the page.
 #[derive(Default)]
 struct Module {
@@ -131,17 +133,14 @@ fn faults(file: &Path, modules: &BTreeMap<PathBuf, Module>) -> Vec<String> {
     faults
 }
 
-/// Modules that a module needs, also through others.
-fn needed(from: &Path, modules: &BTreeMap<PathBuf, Module>) -> BTreeSet<PathBuf> {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
-    while let Some(path) = open.pop() {
-        for import in modules.get(&path).map(|module| &module.needs).into_iter().flatten() {
-            if seen.insert(import.from.clone()) {
-                open.push(import.from.clone());
-            }
-        }
-    }
-    seen
+/// Static imports, each from a module to a module that it needs.
+fn arrows(modules: &BTreeMap<PathBuf, Module>) -> BTreeSet<(String, String)> {
+    let name = |path: &Path| path.display().to_string();
+    let needs = |(file, module): (&PathBuf, &Module)| {
+        let needs = module.needs.iter().map(|import| (name(file), name(&import.from)));
+        needs.collect::<Vec<_>>()
+    };
+    modules.iter().flat_map(needs).collect()
 }
 
 #[test]
@@ -158,9 +157,8 @@ fn each_import_names_an_export_and_is_used() {
 
 #[test]
 fn no_two_modules_need_each_other() {
-    let modules = modules();
-    let circles: Vec<&PathBuf> =
-        modules.keys().filter(|file| needed(file, &modules).contains(*file)).collect();
+    let arrows = arrows(&modules());
+    let circles = circles(&arrows);
     assert!(circles.is_empty(), "a circle: {circles:?}");
 }
 
@@ -198,5 +196,5 @@ fn a_wrong_import_is_found() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("does not export gone") && found[1].contains("none.js"), "{found:?}");
     assert_eq!(faults(&file("b.js"), &modules).len(), 2);
-    assert!(needed(&file("a.js"), &modules).contains(&file("a.js")));
+    assert_eq!(circles(&arrows(&modules)).len(), 2);
 }
