@@ -29,7 +29,7 @@ pub enum LinkError {
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(crate) tree: PathBuf,
-    /// Its metadata, `.git/worktrees/<id>`.
+    /// Directory `.git/worktrees/<id>`, in which git keeps the state of the tree.
     pub(crate) metadata: PathBuf,
     /// The repository's `.git`.
     pub(crate) common: PathBuf,

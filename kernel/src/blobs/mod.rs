@@ -105,7 +105,7 @@ pub struct Unswept {
     _guard: Option<File>,
 }
 
-/// Extent of a sweep.
+/// Files that a sweep looks at.
 #[derive(Clone, Debug)]
 pub enum Extent {
     /// All blobs, and abandoned drafts.

@@ -241,7 +241,6 @@ impl Log {
     }
 }
 
-/// A piece of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Piece {
     /// Its offset.
