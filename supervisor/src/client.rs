@@ -13,7 +13,7 @@ use schemars::Schema;
 
 use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
-use api::{BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
+use api::{BOARD_HEADER, Effect, VerbEntry, KEY_HEADER, OperatorKey, VerbRequest, REQUEST_HEADER, Verb, in_process};
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY, Problem};
@@ -112,11 +112,11 @@ impl Client {
 
     /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        read::<V>(&self.called(verb.parcel()?, Entry::of::<V>(), verb.answered_within()).await?)
+        read::<V>(&self.called(verb.http_request()?, VerbEntry::for_verb::<V>(), verb.answered_within()).await?)
     }
 
     /// Calls any verb. Not generic, so that it is compiled once.
-    async fn called(&self, mut parcel: Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
+    async fn called(&self, mut parcel: VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
         if self.worker().is_none() && parcel.content_type == JSON && short_ids::may_be_in(&parcel.body) {
             parcel = self.with_whole_ids(parcel, verb.request).await?;
         }
@@ -128,13 +128,13 @@ impl Client {
             return Ok(ids.to_vec());
         }
         let resolve = Resolve { ids: ids.iter().map(ToString::to_string).collect() };
-        let entry = Entry::of::<Resolve>();
-        let body = self.send(&resolve.parcel()?, entry, resolve.answered_within()).await?;
+        let entry = VerbEntry::for_verb::<Resolve>();
+        let body = self.send(&resolve.http_request()?, entry, resolve.answered_within()).await?;
         Ok(read::<Resolve>(&body)?.ids)
     }
 
     /// Replaces each abbreviated id of a task in a request.
-    async fn with_whole_ids(&self, parcel: Parcel, schema: fn() -> Schema) -> Result<Parcel, Failure> {
+    async fn with_whole_ids(&self, parcel: VerbRequest, schema: fn() -> Schema) -> Result<VerbRequest, Failure> {
         let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
         let mut request: serde_json::Value = serde_json::from_slice(&parcel.body).map_err(failed)?;
         let places = short_ids::in_request(&schema(), &mut request);
@@ -146,10 +146,10 @@ impl Client {
             *place = whole.as_str().into();
         }
         let body = serde_json::to_vec(&request).map_err(failed)?;
-        Ok(Parcel { body: body.into(), ..parcel })
+        Ok(VerbRequest { body: body.into(), ..parcel })
     }
 
-    async fn send(&self, parcel: &Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
+    async fn send(&self, parcel: &VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
         let answer = self.deliver(verb.effect, parcel, &request_id, within).await?;
         self.reply(answer, parcel, verb.name).await
@@ -157,15 +157,15 @@ impl Client {
 
     /// Calls a reading verb without a daemon, because a service manager that listens would start one.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let (parcel, request_id) = (verb.parcel()?, uuid::Uuid::new_v4().to_string());
+        let (parcel, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
         let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
             Some(answer) => self.reply(answer, &parcel, V::NAME).await?,
-            None => self.send(&parcel, Entry::of::<V>(), verb.answered_within()).await?,
+            None => self.send(&parcel, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
         };
         read::<V>(&body)
     }
 
-    async fn reply(&self, answer: Answer, parcel: &Parcel, verb: &str) -> Result<Bytes, Failure> {
+    async fn reply(&self, answer: Answer, parcel: &VerbRequest, verb: &str) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
@@ -180,7 +180,7 @@ impl Client {
 
     /// Turns a failure into one about another release, if the daemon does not know the verb or its body. The body was
     /// made from the verb's own type, so it is no user error.
-    async fn of_release(&self, failure: Failure, parcel: &Parcel, verb: &str) -> Failure {
+    async fn of_release(&self, failure: Failure, parcel: &VerbRequest, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
         let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(parcel).await);
         if !is_unknown {
@@ -195,13 +195,13 @@ impl Client {
     }
 
     /// Returns true if a daemon that responds lacks the path. Otherwise it would refuse the method of this request.
-    async fn is_lacking(&self, parcel: &Parcel) -> bool {
+    async fn is_lacking(&self, parcel: &VerbRequest) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
             None => Address::Unix(self.root().operator_socket()),
         };
         let key = OperatorKey::load(self.root()).ok().flatten().filter(|_| self.worker().is_none());
-        let bare = Parcel { body: Bytes::new(), ..parcel.clone() };
+        let bare = VerbRequest { body: Bytes::new(), ..parcel.clone() };
         let Ok(mut request) = self.request(&bare, "", key.as_ref()) else { return false };
         *request.method_mut() = Method::GET;
         let answered = tokio::time::timeout(LOOK, exchange(&address, request)).await;
@@ -211,7 +211,7 @@ impl Client {
     async fn deliver(
         &self,
         effect: Effect,
-        parcel: &Parcel,
+        parcel: &VerbRequest,
         request_id: &str,
         within: Duration,
     ) -> Result<Answer, Failure> {
@@ -387,7 +387,7 @@ impl Client {
 
     fn request(
         &self,
-        parcel: &Parcel,
+        parcel: &VerbRequest,
         request_id: &str,
         key: Option<&OperatorKey>,
     ) -> Result<Request<Full<Bytes>>, Failure> {
@@ -411,7 +411,7 @@ impl Client {
     async fn offline(
         &self,
         effect: Effect,
-        parcel: &Parcel,
+        parcel: &VerbRequest,
         request_id: &str,
     ) -> Result<Option<Answer>, Failure> {
         let (mode, _lock) = match effect {

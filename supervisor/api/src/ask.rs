@@ -2,7 +2,7 @@
 //! refused here, alike for every route.
 //!
 //! Only the parsing of a verb, its work and its reply are generic over the verb. All else takes an
-//! `Entry`, with the constants of the verb as values, so it is compiled once and not for each of some
+//! `VerbEntry`, with the constants of the verb as values, so it is compiled once and not for each of some
 //! 140 verbs.
 
 use std::convert::Infallible;
@@ -23,11 +23,11 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::call::{ANSWER, Call, Entry, OnBoard, Verb};
+use super::call::{WORKER_TIME, Call, VerbEntry, OnBoard, Verb};
 use super::confined::{confined, not_for_members, require_board};
-use super::doors::{Pass, Reserved, Turn};
-use super::identity::{BOARD_HEADER, Caller, REQUEST_HEADER, Via, Who, token_not_valid};
-use super::router::{Messages, Routes, Shared, Surface};
+use super::listeners::{RequestPermit, Reserved, VerbPermits};
+use super::identity::{BOARD_HEADER, IdentifiedCaller, REQUEST_HEADER, Via, CallerIdentity, token_not_valid};
+use super::router::{Messages, Routes, ApiState, Surface};
 use super::streams::OpenStream;
 use super::work::blocking;
 use base::exit::Code;
@@ -42,9 +42,9 @@ const SHORT: usize = 16 << 10;
 /// A request without its body. Every handler needs this value to run a verb, so every route checks its parameters.
 #[derive(Debug)]
 pub struct Ask<Q = Nothing> {
-    shared: Shared,
-    caller: Caller,
-    pass: Option<Arc<Pass>>,
+    shared: ApiState,
+    caller: IdentifiedCaller,
+    permit: Option<Arc<RequestPermit>>,
     headers: HeaderMap,
     query: Q,
 }
@@ -54,26 +54,26 @@ pub struct Ask<Q = Nothing> {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-impl<Q: DeserializeOwned> FromRequestParts<Shared> for Ask<Q> {
+impl<Q: DeserializeOwned> FromRequestParts<ApiState> for Ask<Q> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
-        let caller = parts.extensions.get::<Caller>().cloned();
+    async fn from_request_parts(parts: &mut Parts, shared: &ApiState) -> Result<Self, Failure> {
+        let caller = parts.extensions.get::<IdentifiedCaller>().cloned();
         let caller = caller.ok_or_else(|| Failure::failed("the caller of this request is not known"))?;
         let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
             Failure::usage(format!("invalid parameters: {}", rejection.body_text()))
                 .hint("the parameters of each path are listed in `supervisor help docs/api.md`")
         })?;
-        let pass = parts.extensions.get::<Arc<Pass>>().cloned();
-        Ok(Ask { shared: shared.clone(), caller, pass, headers: parts.headers.clone(), query })
+        let permit = parts.extensions.get::<Arc<RequestPermit>>().cloned();
+        Ok(Ask { shared: shared.clone(), caller, permit, headers: parts.headers.clone(), query })
     }
 }
 
 impl<Q> Ask<Q> {
     /// Separates the parameters.
     pub fn split(self) -> (Ask<()>, Q) {
-        let Ask { shared, caller, pass, headers, query } = self;
-        (Ask { shared, caller, pass, headers, query: () }, query)
+        let Ask { shared, caller, permit, headers, query } = self;
+        (Ask { shared, caller, permit, headers, query: () }, query)
     }
 
     /// Returns the declared length of the body.
@@ -83,20 +83,20 @@ impl<Q> Ask<Q> {
 
     /// Returns the task of the caller's run; none for an operator.
     pub fn own_task(&self) -> Option<&TaskId> {
-        match &self.caller.who {
-            Who::Live(actor) => actor.run.as_ref().map(|own| &own.task),
-            Who::Ended { task, .. } => Some(task),
+        match &self.caller.identity {
+            CallerIdentity::Live(actor) => actor.run.as_ref().map(|own| &own.task),
+            CallerIdentity::Ended { task, .. } => Some(task),
         }
     }
 
     /// Returns the admission of a worker's request; none for an operator's.
-    pub fn pass(&self) -> Option<&Pass> {
-        self.pass.as_deref()
+    pub fn permit(&self) -> Option<&RequestPermit> {
+        self.permit.as_deref()
     }
 
     /// Admits a stream of the caller.
     pub fn open_stream(&self) -> Result<OpenStream, Failure> {
-        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+        let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         self.shared.streams.enter(actor, self.shared.stop.clone())
     }
 
@@ -107,7 +107,7 @@ impl<Q> Ask<Q> {
 
     /// Runs a verb for the caller. A worker's request has a time limit.
     pub async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        if let Caller { who: Who::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
+        if let IdentifiedCaller { identity: CallerIdentity::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
             let request = kernel::Caller::run(*run);
             let stored = self.stored(Arc::clone(board), request, V::NAME, &verb.substance()?).await?;
             return serde_json::from_str(&stored).map_err(|e| {
@@ -117,28 +117,28 @@ impl<Q> Ask<Q> {
         let longest = verb.longest();
         let mut reply = None;
         let into = &mut reply;
-        let work: Work<'_> = Box::new(move |call| {
+        let work: VerbWork<'_> = Box::new(move |call| {
             Box::pin(async move {
                 *into = Some(call.make(verb).await?);
                 Ok(())
             })
         });
-        self.work(&Entry::of::<V>(), longest, work).await?;
+        self.work(&VerbEntry::for_verb::<V>(), longest, work).await?;
         reply.ok_or_else(|| Failure::failed(format!("`{}` gave no reply", V::NAME)))
     }
 
     /// Does the work of a verb with permits and time limits. Not generic, so that it is compiled once for all verbs.
-    async fn work(&self, verb: &Entry, longest: Duration, work: Work<'_>) -> Result<(), Failure> {
-        let Some(pass) = &self.pass else { return work(self.admitted(verb).await?).await };
+    async fn work(&self, verb: &VerbEntry, longest: Duration, work: VerbWork<'_>) -> Result<(), Failure> {
+        let Some(permit) = &self.permit else { return work(self.admitted(verb).await?).await };
         let late = |limit: Duration| {
             Failure::new(Code::TryAgain, format!("`{}` was not done within {limit:?}", verb.name))
                 .hint("it may still be done: send it again with the same request id")
         };
         // A slow verb takes the run's only slow permit and does not block other requests of the run.
-        let long = if longest > ANSWER { pass.long_turn()? } else { None };
+        let long = if longest > WORKER_TIME { permit.slow_permit()? } else { None };
         let begun = Instant::now();
-        let turn = tokio::time::timeout(ANSWER, pass.turn()).await.map_err(|_| late(ANSWER))?;
-        let turn = Turn::new(Arc::clone(pass), [long, turn]);
+        let turn = tokio::time::timeout(WORKER_TIME, permit.processing_permit()).await.map_err(|_| late(WORKER_TIME))?;
+        let turn = VerbPermits::new(Arc::clone(permit), [long, turn]);
         let made = async { work(self.admitted(verb).await?.counted(turn)).await };
         let left = longest.saturating_sub(begun.elapsed());
         tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
@@ -160,11 +160,11 @@ impl<Q> Ask<Q> {
 
     /// Checks the caller's permission for a verb, and finds the board.
     pub async fn admit<V: Verb>(&self) -> Result<Call, Failure> {
-        self.admitted(&Entry::of::<V>()).await
+        self.admitted(&VerbEntry::for_verb::<V>()).await
     }
 
-    async fn admitted(&self, verb: &Entry) -> Result<Call, Failure> {
-        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+    async fn admitted(&self, verb: &VerbEntry) -> Result<Call, Failure> {
+        let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         self.permit(verb, actor)?;
         let (name, board) = if let Some(board) = &self.caller.board {
             (board.name().clone(), Some(Arc::clone(board)))
@@ -185,8 +185,8 @@ impl<Q> Ask<Q> {
         let service = Arc::clone(&self.shared.service);
         let call = Call::new(service, name, board, actor.clone(), self.request_id()?);
         Ok(match &self.caller.via {
-            Via::Plugin(plugin) => call.of_plugin(plugin.clone()),
-            Via::Door | Via::Session => call,
+            Via::Plugin(plugin) => call.by_plugin(plugin.clone()),
+            Via::Listener | Via::Session => call,
         })
     }
 
@@ -217,7 +217,7 @@ impl<Q> Ask<Q> {
     }
 
     /// Refuses verbs that the caller may not call.
-    fn permit(&self, verb: &Entry, actor: &Actor) -> Result<(), Failure> {
+    fn permit(&self, verb: &VerbEntry, actor: &Actor) -> Result<(), Failure> {
         if self.caller.via == Via::Session && !verb.sessions {
             let why = format!("`{}` is not for sessions of the dashboard", verb.name);
             return Err(Failure::new(Code::NotPermitted, why).hint("use the command line"));
@@ -234,14 +234,14 @@ impl<Q> Ask<Q> {
             .hint(format!("a worker may: {}", names.join(", "))))
     }
 
-    fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a Entry> {
+    fn open_to<'a>(&'a self, actor: &'a Actor) -> impl Iterator<Item = &'a VerbEntry> {
         let is_session = self.caller.via == Via::Session;
         self.shared.verbs.iter().filter(move |entry| entry.admits(actor) && (entry.sessions || !is_session))
     }
 
     /// Returns the verbs that the caller may call.
-    pub fn verbs(&self) -> Result<Vec<Entry>, Failure> {
-        let Who::Live(actor) = &self.caller.who else { return Err(token_not_valid()) };
+    pub fn verbs(&self) -> Result<Vec<VerbEntry>, Failure> {
+        let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         Ok(self.open_to(actor).copied().collect())
     }
 
@@ -257,31 +257,31 @@ impl<Q> Ask<Q> {
 
 /// Adds the path of a verb.
 pub fn mount_verb<V: Verb>(router: Routes) -> Routes {
-    let answer: Answer = |ask, whole| {
+    let answer: VerbHandler = |ask, whole| {
         Box::pin(async move {
             let verb: V = whole.record()?;
             ask.answer(verb).await
         })
     };
     router
-        .route(&format!("/api/v1/verbs/{}", V::NAME), post(move |ask: Ask, whole: Whole| answer(ask, whole)))
+        .route(&format!("/api/v1/verbs/{}", V::NAME), post(move |ask: Ask, whole: WholeRequest| answer(ask, whole)))
 }
 
 /// Handler of one verb. The type is the same for all verbs, so that the server's part is compiled once.
-type Answer = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
+type VerbHandler = fn(Ask, WholeRequest) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
 
 /// Work of one verb, which stores its reply itself.
-type Work<'a> =
+type VerbWork<'a> =
     Box<dyn FnOnce(Call) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> + Send + 'a>;
 
 /// Handler of a path whose messages have their own format.
-pub(crate) type Exchange = fn(Ask, Whole) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+pub(crate) type MessageHandler = fn(Ask, WholeRequest) -> Pin<Box<dyn Future<Output = WholeResponse> + Send>>;
 
 /// A complete response in memory.
-pub type Answered = hyper::Response<BoxBody<Bytes, Infallible>>;
+pub type WholeResponse = hyper::Response<BoxBody<Bytes, Infallible>>;
 
 /// Returns the response for an outcome: the reply as JSON, or the refusal.
-pub async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> Answered {
+pub async fn whole_response<T: Serialize + Send + 'static>(outcome: Result<T, Failure>) -> WholeResponse {
     let answer = match outcome {
         Ok(reply) => written(StatusCode::OK, reply).await,
         Err(failure) => Err(failure),
@@ -293,8 +293,8 @@ pub async fn answered<T: Serialize + Send + 'static>(outcome: Result<T, Failure>
 }
 
 /// Adds a path whose messages have their own format. The messages are posted, and pass the same checks as verbs.
-pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: Exchange) -> Surface {
-    let answer = move |ask: Ask, whole: Whole| async move { exchange(ask, whole).await.map(Body::new) };
+pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: MessageHandler) -> Surface {
+    let answer = move |ask: Ask, whole: WholeRequest| async move { exchange(ask, whole).await.map(Body::new) };
     surface.routes = surface.routes.route(messages.path, post(answer));
     surface.exchanges.push(messages);
     surface
@@ -341,10 +341,10 @@ impl std::io::Write for Short {
 #[derive(Debug)]
 pub struct Id<T>(pub T);
 
-impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<Shared> for Id<T> {
+impl<T: FromStr<Err = kernel::ParseError> + Send> FromRequestParts<ApiState> for Id<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, shared: &ApiState) -> Result<Self, Failure> {
         let malformed = |why: String| Failure::new(Code::Malformed, why);
         let Path(text) = Path::<String>::from_request_parts(parts, shared)
             .await
@@ -366,44 +366,44 @@ impl<T: PartialEq> Id<T> {
 
 /// A request with its whole body, up to the limit.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeRequest {
     pub head: Parts,
     pub body: Bytes,
     /// Reservation of the body's bytes, released once the body is read.
     pub reserved: Option<Reserved>,
 }
 
-impl FromRequest<Shared> for Whole {
+impl FromRequest<ApiState> for WholeRequest {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &ApiState) -> Result<Self, Failure> {
         let (head, body) = request.into_parts();
         let length = declared_length(&head.headers).unwrap_or(BODY_LIMIT as u64);
         if length > BODY_LIMIT as u64 {
             return Err(body_too_large());
         }
         // Reserved before the body is read.
-        let pass = head.extensions.get::<Arc<Pass>>();
+        let permit = head.extensions.get::<Arc<RequestPermit>>();
         let reserved =
-            pass.map(|pass| pass.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
+            permit.map(|permit| permit.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
         let body = whole(body).await?;
-        Ok(Whole { head, body, reserved })
+        Ok(WholeRequest { head, body, reserved })
     }
 }
 
 /// JSON body.
 #[derive(Debug)]
-pub struct Given<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Given<T> {
+impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, shared: &Shared) -> Result<Self, Failure> {
-        Whole::from_request(request, shared).await?.record().map(Given)
+    async fn from_request(request: Request, shared: &ApiState) -> Result<Self, Failure> {
+        WholeRequest::from_request(request, shared).await?.record().map(JsonBody)
     }
 }
 
-impl Whole {
+impl WholeRequest {
     /// Parses the body as a record. An empty body has no fields.
     fn record<T: DeserializeOwned>(self) -> Result<T, Failure> {
         record(self.json()?)

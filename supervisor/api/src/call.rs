@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::confined::confined;
-use super::doors::Turn;
-use super::identity::{CallingPlugin, Concern};
-use super::policy_choice::{Asking, PolicyChoice, require_name};
+use super::listeners::VerbPermits;
+use super::identity::{CallingPlugin, PluginScope};
+use super::policy_choice::{PolicyGiver, PolicyChoice, require_name};
 use super::work::{blocking, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
@@ -23,9 +23,9 @@ use base::short_ids;
 use service::{BoardHandle, Service, stopped};
 
 /// Time that a client waits for most verbs. Their work takes milliseconds, but much longer on a loaded host.
-pub const ANSWERED: Duration = Duration::from_secs(30);
+pub const REPLY_TIME: Duration = Duration::from_secs(30);
 /// Time limit of a worker's request, unless its verb waits for an event.
-pub(super) const ANSWER: Duration = Duration::from_mins(1);
+pub(super) const WORKER_TIME: Duration = Duration::from_mins(1);
 
 /// Callers that may call a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -141,8 +141,8 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
     }
 
     /// Returns the HTTP request: the verb as JSON, unless it consists mostly of bytes.
-    fn parcel(&self) -> Result<Parcel, Failure> {
-        Parcel::of(self)
+    fn http_request(&self) -> Result<VerbRequest, Failure> {
+        VerbRequest::from_verb(self)
     }
 
     /// Fills in the task of the caller's own run if the request names none.
@@ -160,12 +160,12 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
 
     /// Returns the time that a client waits for the reply of a daemon that accepted the request.
     fn answered_within(&self) -> Duration {
-        ANSWERED
+        REPLY_TIME
     }
 
     /// Returns the time limit of a worker's request.
     fn longest(&self) -> Duration {
-        ANSWER
+        WORKER_TIME
     }
 
     fn run(self, call: Call) -> impl Future<Output = Result<Self::Reply, Failure>> + Send;
@@ -173,7 +173,7 @@ pub trait Verb: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'stati
 
 /// A verb in a table of verbs.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct VerbEntry {
     /// Word on the command line and in the path of the API.
     pub name: &'static str,
     /// Permitted callers.
@@ -191,10 +191,10 @@ pub struct Entry {
     pub(super) sessions: bool,
 }
 
-impl Entry {
-    pub fn of<V: Verb>() -> Self {
+impl VerbEntry {
+    pub fn for_verb<V: Verb>() -> Self {
         let request = || schema_for!(V);
-        Entry {
+        VerbEntry {
             name: V::NAME,
             audience: V::AUDIENCE,
             effect: V::EFFECT,
@@ -214,20 +214,20 @@ impl Entry {
 
 /// HTTP request of a verb.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct VerbRequest {
     /// Path with the query.
     pub path: String,
     pub content_type: &'static str,
     pub body: Bytes,
 }
 
-impl Parcel {
+impl VerbRequest {
     /// Makes the request with the verb as JSON.
-    pub fn of<V: Verb>(verb: &V) -> Result<Self, Failure> {
+    pub fn from_verb<V: Verb>(verb: &V) -> Result<Self, Failure> {
         let body = serde_json::to_vec(verb)
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
         let path = format!("/api/v1/verbs/{}", V::NAME);
-        Ok(Parcel { path, content_type: "application/json", body: body.into() })
+        Ok(VerbRequest { path, content_type: "application/json", body: body.into() })
     }
 }
 
@@ -251,7 +251,7 @@ pub struct Call {
     chat: Option<Address>,
     plugin: Option<CallingPlugin>,
     /// Permits of a worker's request.
-    turn: Option<Turn>,
+    permits: Option<VerbPermits>,
 }
 
 impl Call {
@@ -264,26 +264,26 @@ impl Call {
         id: Option<RequestId>,
     ) -> Self {
         let (request, named, chat, plugin, turn) = (None, Arc::default(), None, None, None);
-        Call { service, name, board, actor, id, request, named, chat, plugin, turn }
+        Call { service, name, board, actor, id, request, named, chat, plugin, permits: turn }
     }
 
     /// Sets the plugin that calls.
-    pub(super) fn of_plugin(self, plugin: CallingPlugin) -> Self {
+    pub(super) fn by_plugin(self, plugin: CallingPlugin) -> Self {
         Call { plugin: Some(plugin), ..self }
     }
 
-    fn bounds(&self) -> Bounds {
+    fn bounds(&self) -> CallBounds {
         let plugin = self.plugin.as_ref();
-        Bounds {
+        CallBounds {
             named: Arc::clone(&self.named),
             choice: PolicyChoice::of(&self.service, self.asking()),
-            is_untenanted: plugin.is_some_and(|plugin| plugin.concern == Concern::Of(None)),
+            is_untenanted: plugin.is_some_and(|plugin| plugin.scope == PluginScope::Of(None)),
         }
     }
 
     /// Returns the caller, for the decision which policies it may give.
-    fn asking(&self) -> Asking<'_> {
-        Asking {
+    fn asking(&self) -> PolicyGiver<'_> {
+        PolicyGiver {
             actor: &self.actor,
             plugin: self.plugin.as_ref().map(|plugin| &plugin.name),
             is_chat: self.chat.is_some(),
@@ -307,14 +307,14 @@ impl Call {
 
     /// Sets the chat from which the call comes; its notifications go there.
     #[must_use]
-    pub fn said_in(self, chat: Address) -> Self {
+    pub fn from_chat(self, chat: Address) -> Self {
         Call { chat: Some(chat), ..self }
     }
 
     /// Attaches the permits of a worker's request, held until the verb has finished.
     #[must_use]
-    pub fn counted(self, turn: Turn) -> Self {
-        Call { turn: Some(turn), ..self }
+    pub fn counted(self, turn: VerbPermits) -> Self {
+        Call { permits: Some(turn), ..self }
     }
 
     /// Returns the address of the chat message that caused the call.
@@ -348,7 +348,7 @@ impl Call {
             }
         }
         let mut call = self.repeatable(&verb)?;
-        let (service, turn) = (Arc::clone(&call.service), call.turn.take());
+        let (service, turn) = (Arc::clone(&call.service), call.permits.take());
         let work = verb.run(call);
         // Boxed, because the futures of the verbs are large and each caller's future would contain one.
         let work = Box::pin(async move {
@@ -480,14 +480,14 @@ impl Call {
 }
 
 /// Bounds of a caller's write.
-struct Bounds {
+struct CallBounds {
     named: Arc<[TaskId]>,
     choice: Option<PolicyChoice>,
     /// True if it may change only tasks without a tenant.
     is_untenanted: bool,
 }
 
-impl Bounds {
+impl CallBounds {
     /// Runs a job of a transaction. Its error undoes the job.
     fn hold<T>(
         self,

@@ -10,7 +10,7 @@ use base::terminal::Screen;
 
 /// Process that prepares a tool call of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum ToolProcess {
     /// A process of the caller, with the caller's rights.
     Caller,
     Daemon,
@@ -26,7 +26,7 @@ pub trait Command: Verb {
 
     /// Prepares a request that came as a tool call: reads the files that it names, and limits how much an agent reads
     /// if the request sets no limit.
-    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         Ok(())
     }
 

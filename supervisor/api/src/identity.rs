@@ -55,12 +55,12 @@ pub enum Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallingPlugin {
     pub name: PluginName,
-    pub concern: Concern,
+    pub scope: PluginScope,
 }
 
 /// Tasks that a plugin's request may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Concern {
+pub enum PluginScope {
     /// Tasks of every tenant, and those without.
     All,
     /// Tasks of one tenant, or those without: the tenant of the worker or the user that called the plugin.
@@ -134,8 +134,8 @@ pub fn hash_token(token: &str) -> [u8; 32] {
 }
 
 #[derive(Clone, Debug)]
-pub struct Caller {
-    pub(super) who: Who,
+pub struct IdentifiedCaller {
+    pub(super) identity: CallerIdentity,
     /// Board of a worker's run, its only one. An operator names a board in each request.
     pub(super) board: Option<Arc<BoardHandle>>,
     pub(super) via: Via,
@@ -145,19 +145,19 @@ pub struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Via {
     /// A socket, or this process.
-    Door,
+    Listener,
     /// A session of the dashboard.
     Session,
     Plugin(CallingPlugin),
 }
 
-impl Caller {
+impl IdentifiedCaller {
     /// Returns the key under which its requests are counted: its run, or the uid of a tenant's member. None for
     /// operators.
     pub(super) fn counted(&self) -> Option<(BoardId, RunId)> {
-        let member = || match &self.who {
-            Who::Live(actor) => confined(actor).and(actor.uid).map(account_of),
-            Who::Ended { .. } => None,
+        let member = || match &self.identity {
+            CallerIdentity::Live(actor) => confined(actor).and(actor.uid).map(account_of),
+            CallerIdentity::Ended { .. } => None,
         };
         self.run().or_else(member)
     }
@@ -165,16 +165,16 @@ impl Caller {
     /// Returns the run whose worker calls.
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         let board = self.board.as_ref()?.id();
-        match &self.who {
-            Who::Live(actor) => actor.run.as_ref().map(|own| (board, own.run)),
-            Who::Ended { run, .. } => Some((board, *run)),
+        match &self.identity {
+            CallerIdentity::Live(actor) => actor.run.as_ref().map(|own| (board, own.run)),
+            CallerIdentity::Ended { run, .. } => Some((board, *run)),
         }
     }
 }
 
 /// Kind of an identified caller.
 #[derive(Clone, Debug)]
-pub(super) enum Who {
+pub(super) enum CallerIdentity {
     /// A caller that may act.
     Live(Actor),
     /// The worker of an ended run, which gets stored replies and nothing else.
@@ -202,7 +202,7 @@ pub(super) async fn identify(
     key: Option<&OperatorKey>,
     peer: &Peer,
     headers: &HeaderMap,
-) -> Result<Caller, Failure> {
+) -> Result<IdentifiedCaller, Failure> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     check_host(peer, header("host"))?;
     // A token decides alone: on the operator's socket too, its caller gets a worker's rights and no more.
@@ -213,9 +213,9 @@ pub(super) async fn identify(
     let person = match peer {
         Peer::InProcess(uid) => person(*uid),
         Peer::Plugin(plugin) => {
-            let tenant = match &plugin.concern {
-                Concern::All => None,
-                Concern::Of(tenant) => tenant.clone(),
+            let tenant = match &plugin.scope {
+                PluginScope::All => None,
+                PluginScope::Of(tenant) => tenant.clone(),
             };
             Actor { name: format!("plugin:{}", plugin.name), tenant, ..Actor::system() }
         }
@@ -254,9 +254,9 @@ pub(super) async fn identify(
         | Peer::Worker
         | Peer::Run(..)
         | Peer::InProcess(_)
-        | Peer::Browser(_) => Via::Door,
+        | Peer::Browser(_) => Via::Listener,
     };
-    Ok(Caller { who: Who::Live(person), board: None, via })
+    Ok(IdentifiedCaller { identity: CallerIdentity::Live(person), board: None, via })
 }
 
 /// Returns the person of a browser session. A person who has left a tenant loses the member's session.
@@ -295,7 +295,7 @@ pub fn person(uid: u32) -> Actor {
 }
 
 /// Returns the worker with a token, by searching the runs of all served boards, or of the socket's board.
-async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Caller, Failure> {
+async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<IdentifiedCaller, Failure> {
     let hash = hash_token(token);
     let mut boards = service.served();
     let owner = match peer {
@@ -313,7 +313,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     let found = blocking("the token was not looked up", move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash, &roster)? {
-                return Ok(Some(Caller { who, board: Some(board), via: Via::Door }));
+                return Ok(Some(IdentifiedCaller { identity: who, board: Some(board), via: Via::Listener }));
             }
         }
         Ok::<_, Failure>(None)
@@ -335,15 +335,15 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Call
     Err(token_not_valid())
 }
 
-fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Option<Who>, Failure> {
+fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Option<CallerIdentity>, Failure> {
     let found = board.readers().with(|view| {
         let tenant = |run: &Run| view.task(&run.task_id).map(|task| task.and_then(|task| task.tenant));
         if let Some(run) = view.run_by_token(hash)? {
             let tenant = tenant(&run)?;
-            return Ok(Some(Who::Live(speaker(run, tenant, roster))));
+            return Ok(Some(CallerIdentity::Live(speaker(run, tenant, roster))));
         }
         let Some(run) = view.run_by_past_token(hash)? else { return Ok(None) };
-        Ok(Some(Who::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
+        Ok(Some(CallerIdentity::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
     })?;
     Ok(found)
 }
@@ -355,7 +355,7 @@ fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
 }
 
 /// Refuses a worker that names another board than its own, without revealing if that board exists.
-fn same_board(caller: Caller, headers: &HeaderMap) -> Result<Caller, Failure> {
+fn same_board(caller: IdentifiedCaller, headers: &HeaderMap) -> Result<IdentifiedCaller, Failure> {
     let own = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
     match headers.get(BOARD_HEADER) {
         Some(named) if Some(named.as_bytes()) != own => {

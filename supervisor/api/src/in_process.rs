@@ -12,9 +12,9 @@ use tower::ServiceExt as _;
 
 use kernel::{BoardName, PluginName, RequestId};
 
-use super::doors::Doorway;
-use super::identity::{BOARD_HEADER, CallingPlugin, Concern, Peer, REQUEST_HEADER};
-use super::router::{Surface, front};
+use super::listeners::ListenerContext;
+use super::identity::{BOARD_HEADER, CallingPlugin, PluginScope, Peer, REQUEST_HEADER};
+use super::router::{Surface, api_router};
 use base::failure::{Failure, Problem};
 use service::Service;
 
@@ -27,7 +27,7 @@ pub async fn answer(
     let (head, body) = request.into_parts();
     let mut request = Request::from_parts(head, Body::new(body));
     request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-    let response = match front(service, None, surface, CancellationToken::new()).router.oneshot(request).await
+    let response = match api_router(service, None, surface, CancellationToken::new()).router.oneshot(request).await
     {
         Ok(response) => response,
         Err(never) => match never {},
@@ -40,13 +40,13 @@ pub async fn answer(
 
 /// Router of the daemon, for requests of plugins.
 #[derive(Clone, Debug)]
-pub struct Inside(Router);
+pub struct InProcessRouter(Router);
 
 /// Request of a plugin.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct PluginRequest<'a> {
     pub plugin: &'a PluginName,
-    pub concern: &'a Concern,
+    pub scope: &'a PluginScope,
     pub board: &'a BoardName,
     pub verb: &'a str,
     pub body: &'a serde_json::Value,
@@ -54,14 +54,14 @@ pub struct Asked<'a> {
     pub id: Option<RequestId>,
 }
 
-impl Inside {
+impl InProcessRouter {
     /// Returns the router behind the listeners of a daemon.
-    pub fn of(doorway: &Doorway) -> Self {
-        Inside(doorway.front.router.clone())
+    pub fn from_listeners(doorway: &ListenerContext) -> Self {
+        InProcessRouter(doorway.front.router.clone())
     }
 
     /// Carries out a plugin's request with the rights of the system. A refusal is an error.
-    pub async fn carry_out(&self, asked: Asked<'_>) -> Result<(), Failure> {
+    pub async fn carry_out(&self, asked: PluginRequest<'_>) -> Result<(), Failure> {
         let failed = |e: &dyn std::fmt::Display| Failure::failed(format!("the request was not made: {e}"));
         let mut request = Request::post(format!("/api/v1/verbs/{}", asked.verb))
             .header(header::CONTENT_TYPE, "application/json")
@@ -73,7 +73,7 @@ impl Inside {
         let mut request = request.body(Body::from(body)).map_err(|e| failed(&e))?;
         request.extensions_mut().insert(Peer::Plugin(CallingPlugin {
             name: asked.plugin.clone(),
-            concern: asked.concern.clone(),
+            scope: asked.scope.clone(),
         }));
         let response = match self.0.clone().oneshot(request).await {
             Ok(response) => response,

@@ -6,7 +6,7 @@ mod ask;
 mod call;
 pub mod command;
 mod confined;
-mod doors;
+mod listeners;
 mod flag;
 mod identity;
 mod in_process;
@@ -18,19 +18,19 @@ mod socket;
 mod streams;
 mod work;
 
-pub use ask::{Answered, Ask, Given, Id, Whole, answered, mount_exchange, mount_verb, written};
-pub use call::{ANSWERED, Audience, Call, Effect, Entry, HangUp, OnBoard, Parcel, Scope, Tool, Verb};
+pub use ask::{WholeResponse, Ask, JsonBody, Id, WholeRequest, whole_response, mount_exchange, mount_verb, written};
+pub use call::{REPLY_TIME, Audience, Call, Effect, VerbEntry, HangUp, OnBoard, VerbRequest, Scope, Tool, Verb};
 pub use confined::{confine_to, not_for_members, require_own};
-pub use doors::{
-    Bell, Doorway, Listeners, Pass, RunDoors, Sockets, Streamed, WorkersRuntime, attend_browsers,
+pub use listeners::{
+    SelfProbe, ListenerContext, Listeners, RequestPermit, RunListeners, Sockets, Streamed, WorkersRuntime, serve_browsers,
     raise_descriptors,
 };
 pub use flag::flag;
 pub use identity::{
-    BOARD_HEADER, Concern, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person,
+    BOARD_HEADER, PluginScope, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person,
 };
-pub use in_process::{Asked, Inside, answer as in_process};
-pub use router::{Beside, Messages, OwnDoor, Routes, Surface, front};
+pub use in_process::{PluginRequest, InProcessRouter, answer as in_process};
+pub use router::{BackgroundWork, Messages, OwnListener, Routes, Surface, api_router};
 pub use socket::{Socket, Switch, Switching};
 pub use streams::OpenStream;
 pub use work::{blocking, to_its_end};

@@ -41,7 +41,7 @@ const KINDS: [EventKind; 9] = [
 
 /// A caller, for this decision.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct PolicyGiver<'a> {
     pub(super) actor: &'a Actor,
     /// Calling plugin, if any.
     pub(super) plugin: Option<&'a PluginName>,
@@ -55,7 +55,7 @@ pub(super) struct PolicyChoice {
     roster: Arc<Roster>,
     config: Arc<Config>,
     /// Policies that an operator chose for this caller.
-    own: BTreeSet<String>,
+    permitted: BTreeSet<String>,
     run: Option<RunRef>,
 }
 
@@ -68,7 +68,7 @@ fn of_plugin(service: &Service, name: &PluginName) -> Option<String> {
 }
 
 /// Refuses a policy that the caller may not name.
-pub(super) fn require_name(service: &Service, asking: Asking<'_>, policy: &str) -> Result<(), Failure> {
+pub(super) fn require_name(service: &Service, asking: PolicyGiver<'_>, policy: &str) -> Result<(), Failure> {
     if let Some(name) = asking.plugin {
         let own = of_plugin(service, name);
         if own.as_deref() == Some(policy) {
@@ -90,8 +90,8 @@ pub(super) fn require_name(service: &Service, asking: Asking<'_>, policy: &str) 
 
 impl PolicyChoice {
     /// Returns the policies of a caller; none for an operator, and for the daemon itself.
-    pub(super) fn of(service: &Service, asking: Asking<'_>) -> Option<Self> {
-        let Asking { actor, plugin, is_chat } = asking;
+    pub(super) fn of(service: &Service, asking: PolicyGiver<'_>) -> Option<Self> {
+        let PolicyGiver { actor, plugin, is_chat } = asking;
         if actor.run.is_none() && confined(actor).is_none() && plugin.is_none() && !is_chat {
             return None;
         }
@@ -99,7 +99,7 @@ impl PolicyChoice {
         let of_tenant = actor.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.policy.clone());
         let of_plugin = plugin.and_then(|name| of_plugin(service, name));
         let own = [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
-        Some(PolicyChoice { roster, config, own, run: actor.run.clone() })
+        Some(PolicyChoice { roster, config, permitted: own, run: actor.run.clone() })
     }
 
     /// Refuses a write since `before` after which a run of a policy follows that the caller may not give.
@@ -119,8 +119,8 @@ impl PolicyChoice {
             return Ok(());
         }
         if let Some(run) = self.run.take() {
-            self.own.extend(view.run(run.run)?.and_then(|run| run.policy));
-            self.own.extend(view.task(&run.task)?.and_then(|task| task.policy));
+            self.permitted.extend(view.run(run.run)?.and_then(|run| run.policy));
+            self.permitted.extend(view.task(&run.task)?.and_then(|task| task.policy));
         }
         tasks.iter().try_for_each(|id| self.require_task(view, id))
     }
@@ -143,7 +143,7 @@ impl PolicyChoice {
             });
         }
         let policy = self.roster.policy_name(profile, policy, &self.config);
-        if self.own.contains(&policy) || self.roster.policies().confines(&policy) {
+        if self.permitted.contains(&policy) || self.roster.policies().confines(&policy) {
             return Ok(());
         }
         Err(Error::Forbidden {

@@ -15,17 +15,17 @@ const EACH: usize = 16;
 const ALL: usize = 256;
 
 /// Owner of streams: name, uid and, for a member, tenant.
-type Key = (String, Option<u32>, Option<Tenant>);
+type StreamsKey = (String, Option<u32>, Option<Tenant>);
 
 /// Open streams by owner.
 #[derive(Debug, Default)]
-pub(super) struct Streams(Mutex<HashMap<Key, usize>>);
+pub(super) struct Streams(Mutex<HashMap<StreamsKey, usize>>);
 
 /// An open stream, counted until it is dropped.
 #[derive(Debug)]
 pub struct OpenStream {
     streams: Arc<Streams>,
-    key: Key,
+    key: StreamsKey,
     /// Cancelled when the daemon stops.
     stop: CancellationToken,
 }
@@ -54,7 +54,7 @@ impl Streams {
         Ok(OpenStream { streams: Arc::clone(self), key, stop })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<StreamsKey, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

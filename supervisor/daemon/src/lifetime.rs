@@ -26,8 +26,8 @@ use super::run::starts::Starts;
 use super::run::{recover, unserved};
 use super::watchdog;
 use api::{
-    Beside, Doorway, Inside, Listeners, OperatorKey, OwnDoor, RunDoors, Sockets, Surface, WorkersRuntime,
-    front, raise_descriptors,
+    BackgroundWork, ListenerContext, InProcessRouter, Listeners, OperatorKey, OwnListener, RunListeners, Sockets, Surface, WorkersRuntime,
+    api_router, raise_descriptors,
 };
 use base::exit::Code;
 use base::failpoint;
@@ -85,14 +85,14 @@ pub async fn run(
     let boards = open_boards(&service, extent)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
-    let (beside, own_doors) = (surface.beside.clone(), surface.doors.clone());
+    let (beside, own_doors) = (surface.background.clone(), surface.listeners.clone());
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
     let operator = operator_socket(&root, extent)?;
     let is_managers = operator.is_managers();
     failpoint::pass("before-doors");
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
-    let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
+    let doors = Arc::new(RunListeners::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let out = WaysOut::new(descriptors, service.quotas());
     let ways = Ways { port: listeners.port(), doors: Arc::clone(&doors), out };
@@ -189,7 +189,7 @@ fn serve_root(
 }
 
 /// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
-fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_doors: Vec<OwnDoor>) {
+fn serve_beside(link: &OwnerLink, doorway: &ListenerContext, beside: Vec<BackgroundWork>, own_doors: Vec<OwnListener>) {
     let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
     served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
     for work in beside {
@@ -198,7 +198,7 @@ fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_do
     for door in own_doors {
         served.spawn(door(doorway.clone()));
     }
-    link.plugins().use_inside(Inside::of(doorway));
+    link.plugins().use_inside(InProcessRouter::from_listeners(doorway));
     served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 
@@ -293,10 +293,10 @@ fn doorway(
     surface: Surface,
     descriptors: u64,
     stop: &CancellationToken,
-) -> Result<Doorway, Failure> {
+) -> Result<ListenerContext, Failure> {
     let key = OperatorKey::ensure(service.root())?;
-    Ok(Doorway {
-        front: front(Arc::clone(service), Some(key), surface, stop.clone()),
+    Ok(ListenerContext {
+        front: api_router(Arc::clone(service), Some(key), surface, stop.clone()),
         service: Arc::clone(service),
         descriptors,
         tasks: TaskTracker::new(),
@@ -319,7 +319,7 @@ fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Hande
 /// Ways of runs to the daemon and to the network.
 struct Ways {
     port: Option<u16>,
-    doors: Arc<RunDoors>,
+    doors: Arc<RunListeners>,
     out: WaysOut,
 }
 

@@ -24,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::owner::event::Event;
 use super::owner::link::OwnerLink;
-use api::Bell;
+use api::SelfProbe;
 use host::readiness::{noticed, readable};
 use host::service_link::ServiceLink;
 use service::{BoardHandle, Service};
@@ -76,14 +76,14 @@ struct Probes {
     link: OwnerLink,
     service: Arc<Service>,
     ripple: AsyncFd<OwnedFd>,
-    bell: Bell,
+    bell: SelfProbe,
 }
 
 /// Sends signs of life until the returned handle is dropped. None if the service manager expects no signs.
 pub(super) fn start(
     link: &OwnerLink,
     service: &Arc<Service>,
-    bell: Bell,
+    bell: SelfProbe,
 ) -> io::Result<Option<AbortOnDropHandle<Infallible>>> {
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
     // Made once: a daemon that has run out of descriptors waits for some, and is not stuck.
@@ -172,7 +172,7 @@ impl Probes {
     /// Returns when the operator's listener has responded. Also returns when no descriptors are left for a connection:
     /// the daemon waits for some, and a restart would not provide any.
     async fn answers(&self) {
-        while let Err(error) = self.bell.ring().await {
+        while let Err(error) = self.bell.probe().await {
             let code = error.raw_os_error().map(Errno::from_raw);
             if matches!(code, Some(Errno::EMFILE | Errno::ENFILE)) {
                 return;

@@ -6,7 +6,7 @@ use kernel::TaskId;
 
 use crate::client::Client;
 use api::Ask;
-use api::command::{Command, Side};
+use api::command::{Command, ToolProcess};
 use base::failure::Failure;
 use verbs::{Offered, Tools};
 
@@ -29,20 +29,20 @@ impl Board {
         }
         match self {
             Board::Client(client) => {
-                if let Err(refusal) = verb.as_tool(Side::Daemon) {
+                if let Err(refusal) = verb.as_tool(ToolProcess::Daemon) {
                     if !self.offered().await?.work {
                         return Err(refusal);
                     }
-                    verb.as_tool(Side::Caller)?;
+                    verb.as_tool(ToolProcess::Caller)?;
                 }
                 client.call(&verb).await
             }
             Board::Script(client) => {
-                verb.as_tool(Side::Daemon)?;
+                verb.as_tool(ToolProcess::Daemon)?;
                 client.call(&verb).await
             }
             Board::Ask(ask) => {
-                verb.as_tool(Side::Daemon)?;
+                verb.as_tool(ToolProcess::Daemon)?;
                 ask.dispatch(verb).await
             }
         }

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::board::Board;
 use super::server::Server;
-use api::{Answered, Ask, Messages, Surface, Whole, mount_exchange};
+use api::{WholeResponse, Ask, Messages, Surface, WholeRequest, mount_exchange};
 
 /// Adds the path of the tools.
 pub(crate) fn mount(surface: Surface) -> Surface {
@@ -49,8 +49,8 @@ fn of_json_rpc() -> Schema {
 }
 
 /// Handles one message of an identified caller. Its body and its reply count against the limits of all requests.
-async fn exchange(ask: Ask, request: Whole) -> Answered {
-    let Whole { head, body, reserved } = request;
+async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
+    let WholeRequest { head, body, reserved } = request;
     if is_no_json(&head, &body) {
         return no_json();
     }
@@ -80,13 +80,13 @@ fn is_no_json(head: &Parts, body: &[u8]) -> bool {
 }
 
 /// Returns the JSON-RPC error for a text that is not JSON.
-fn no_json() -> Answered {
+fn no_json() -> WholeResponse {
     let error = json!({
         "jsonrpc": "2.0",
         "id": null,
         "error": { "code": -32700, "message": "the body is not JSON: send one message of the protocol" },
     });
-    let mut answer = Answered::new(Full::new(Bytes::from(error.to_string())).boxed());
+    let mut answer = WholeResponse::new(Full::new(Bytes::from(error.to_string())).boxed());
     *answer.status_mut() = StatusCode::BAD_REQUEST;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::resources::surface;
-use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, front, hash_token};
+use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, api_router, hash_token};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::RootChoice;
@@ -284,7 +284,7 @@ fn bodies(lab: &Lab) -> [Value; 7] {
 }
 
 fn router(lab: &Lab) -> axum::Router {
-    front(Arc::clone(&lab.service), None, surface(), tokio_util::sync::CancellationToken::new()).router
+    api_router(Arc::clone(&lab.service), None, surface(), tokio_util::sync::CancellationToken::new()).router
 }
 
 fn request(peer: Peer, (verb, body): (&str, &Value)) -> Request<Body> {

@@ -156,7 +156,7 @@ fn every_schema_is_one_of_json_schema() {
 
 #[test]
 fn a_caller_is_told_of_what_it_may_use_alone() {
-    let workers: Vec<Entry> =
+    let workers: Vec<VerbEntry> =
         verbs::entries().into_iter().filter(|entry| entry.audience == Audience::Worker).collect();
     let document = document(&workers, &[]);
     let paths = document["paths"].as_object().unwrap();

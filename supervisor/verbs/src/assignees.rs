@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, obstacles};
-use api::command::{Command, Side};
+use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
@@ -99,7 +99,7 @@ impl Verb for Assignees {
 }
 
 impl Command for Assignees {
-    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         pages::of_an_agent(&mut self.page, &mut self.limit);
         Ok(())
     }

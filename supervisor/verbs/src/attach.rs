@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::attached_file::read;
 use super::attachments::{self, Kept};
 use super::texts;
-use api::command::{Command, Side};
-use api::{Audience, Call, Effect, Parcel, Scope, Tool, Verb};
+use api::command::{Command, ToolProcess};
+use api::{Audience, Call, Effect, VerbRequest, Scope, Tool, Verb};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
@@ -172,9 +172,9 @@ impl Verb for Attach {
     });
     type Reply = Kept;
 
-    fn parcel(&self) -> Result<Parcel, Failure> {
+    fn http_request(&self) -> Result<VerbRequest, Failure> {
         if self.content.is_some() || self.content_base64.is_some() {
-            return Parcel::of(self);
+            return VerbRequest::from_verb(self);
         }
         let id = texts::named(self.task_id.clone())?;
         let mut path = format!("/api/v1/tasks/{id}/attachments");
@@ -191,7 +191,7 @@ impl Verb for Attach {
             }
         }
         let body = self.bytes.clone();
-        Ok(Parcel { path, content_type: "application/octet-stream", body })
+        Ok(VerbRequest { path, content_type: "application/octet-stream", body })
     }
 
     fn substance(&self) -> Result<Vec<u8>, Failure> {
@@ -266,9 +266,9 @@ impl Command for Attach {
         self.take_in(&path)
     }
 
-    fn as_tool(&mut self, side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure> {
         match self.path.clone() {
-            Some(path) if side == Side::Caller && self.content.is_none() && self.content_base64.is_none() => {
+            Some(path) if side == ToolProcess::Caller && self.content.is_none() && self.content_base64.is_none() => {
                 self.take_in(&path)
             }
             // The request is sent without the path. A caller that prepares it without reading the file must be refused.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::obstacles;
 use api::command::Command;
-use api::{ANSWERED, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
+use api::{REPLY_TIME, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable_lines};
@@ -79,7 +79,7 @@ impl Verb for Consult {
     type Reply = Answer;
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + self.timeout.duration().min(LONGEST)
+        REPLY_TIME + self.timeout.duration().min(LONGEST)
     }
 
     fn longest(&self) -> Duration {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{ANSWERED, Audience, Call, Effect, Verb, confine_to};
+use api::{REPLY_TIME, Audience, Call, Effect, Verb, confine_to};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
@@ -89,7 +89,7 @@ impl Verb for Events {
     type Reply = EventPage;
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)
+        REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)
     }
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {

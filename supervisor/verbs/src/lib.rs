@@ -214,7 +214,7 @@ pub use schedules::{
 };
 pub use type_keys::{Size as TerminalSize, Type, Typed};
 
-use api::{Entry, Routes, mount_verb};
+use api::{VerbEntry, Routes, mount_verb};
 use base::table;
 
 macro_rules! of_the_api {
@@ -245,6 +245,6 @@ macro_rules! of_the_api {
 table!(of_the_api);
 
 /// Every verb, in the order of the table.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<VerbEntry> {
     groups().into_iter().flat_map(|(_, entries)| entries).collect()
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::one_or_many::{self, OneOrMany};
 use super::pages::{self, Listed, Row, Wanted, pages};
 use super::{cursor, texts};
-use api::command::{Command, Side};
+use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
 use base::exit::Code;
 use base::failure::Failure;
@@ -228,7 +228,7 @@ impl Verb for List {
 }
 
 impl Command for List {
-    fn as_tool(&mut self, _side: Side) -> Result<(), Failure> {
+    fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         pages::of_an_agent(&mut self.page, &mut self.limit);
         Ok(())
     }

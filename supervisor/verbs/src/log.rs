@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use api::{ANSWERED, Audience, Call, Effect, Verb, blocking};
+use api::{REPLY_TIME, Audience, Call, Effect, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -114,7 +114,7 @@ impl Verb for Log {
     type Reply = Logged;
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)
+        REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)
     }
 
     async fn run(self, call: Call) -> Result<Logged, Failure> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use api::command::Command;
-use api::{ANSWERED, Audience, Call, Effect, HangUp, Verb, to_its_end};
+use api::{REPLY_TIME, Audience, Call, Effect, HangUp, Verb, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -66,7 +66,7 @@ impl Verb for Steer {
     type Reply = Message;
 
     fn answered_within(&self) -> Duration {
-        ANSWERED + self.timeout.duration().min(LONGEST)
+        REPLY_TIME + self.timeout.duration().min(LONGEST)
     }
 
     async fn run(self, call: Call) -> Result<Message, Failure> {

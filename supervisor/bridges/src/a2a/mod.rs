@@ -29,6 +29,6 @@ use api::Surface;
 
 /// Adds the bridge to the daemon's tasks.
 pub fn mount(mut surface: Surface) -> Surface {
-    surface.beside.push(door::serve);
+    surface.background.push(door::serve);
     surface
 }

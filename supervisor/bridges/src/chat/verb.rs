@@ -13,7 +13,7 @@ use kernel::{Actor, Address, BoardName, RequestId};
 
 use super::commands::for_chats;
 use api::command::Command;
-use api::{Call, Entry, OnBoard, Verb, blocking, not_for_members};
+use api::{Call, VerbEntry, OnBoard, Verb, blocking, not_for_members};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -73,7 +73,7 @@ impl Asker<'_> {
 
     pub(super) async fn call_of<V: Verb>(&self) -> Result<Call, Failure> {
         let actor = self.actor();
-        if !Entry::of::<V>().admits(&actor) {
+        if !VerbEntry::for_verb::<V>().admits(&actor) {
             return Err(not_for_members(&format!("`{}`", V::NAME)));
         }
         let (service, name) = (Arc::clone(self.service), self.board.clone());
@@ -87,7 +87,7 @@ impl Asker<'_> {
             }
         };
         let id = Some(self.request_id()?);
-        Ok(Call::new(service, self.board.clone(), board, actor, id).said_in(self.address()))
+        Ok(Call::new(service, self.board.clone(), board, actor, id).from_chat(self.address()))
     }
 
     /// Calls a verb. Ids of tasks may be abbreviated.

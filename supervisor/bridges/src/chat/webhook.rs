@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use api::{Answered, Ask, Messages, Verb as _, Whole, answered};
+use api::{WholeResponse, Ask, Messages, Verb as _, WholeRequest, whole_response};
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::notify::{Talk, Undelivered};
@@ -96,11 +96,11 @@ struct Signed<'a> {
 }
 
 /// Responds to a post.
-pub(super) async fn exchange(ask: Ask, whole: Whole) -> Answered {
-    answered(answer(&ask, whole).await.map(|reply| Replied { reply })).await
+pub(super) async fn exchange(ask: Ask, whole: WholeRequest) -> WholeResponse {
+    whole_response(answer(&ask, whole).await.map(|reply| Replied { reply })).await
 }
 
-async fn answer(ask: &Ask, whole: Whole) -> Result<Option<String>, Failure> {
+async fn answer(ask: &Ask, whole: WholeRequest) -> Result<Option<String>, Failure> {
     // Only operators may post: workers direct no boards.
     let call = ask.admit::<ListChats>().await?;
     if call.confined().is_some() {

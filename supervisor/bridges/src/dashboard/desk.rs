@@ -13,7 +13,7 @@ use super::guard::{self, Kind};
 use super::until::{SIGNED_OUT, Until};
 use super::visit::Visit;
 use super::{pages, sign_in};
-use api::{Doorway, KEY_HEADER, Peer, Streamed, blocking};
+use api::{ListenerContext, KEY_HEADER, Peer, Streamed, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 
@@ -23,7 +23,7 @@ const EVENTS: &str = "text/event-stream";
 /// Handler of the dashboard's port.
 #[derive(Clone, Debug)]
 pub(super) struct Desk {
-    doorway: Doorway,
+    doorway: ListenerContext,
 }
 
 /// Target of a path.
@@ -76,7 +76,7 @@ impl Way {
 }
 
 impl Desk {
-    pub(super) fn new(doorway: &Doorway) -> Self {
+    pub(super) fn new(doorway: &ListenerContext) -> Self {
         Desk { doorway: doorway.clone() }
     }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assets;
 use super::desk::{self, Desk};
-use api::{Doorway, attend_browsers, blocking};
+use api::{ListenerContext, serve_browsers, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_hours(1);
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Serves browsers until the daemon stops.
-pub(super) fn serve(doorway: Doorway) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+pub(super) fn serve(doorway: ListenerContext) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(attend(doorway))
 }
 
@@ -47,12 +47,12 @@ impl Drop for Open {
 /// The port and its threads, which are not started before the first link.
 #[derive(Debug)]
 struct Port {
-    doorway: Doorway,
+    doorway: ListenerContext,
     rooms: Option<Runtime>,
     open: Option<Open>,
 }
 
-async fn attend(doorway: Doorway) {
+async fn attend(doorway: ListenerContext) {
     let (service, stop) = (Arc::clone(&doorway.service), doorway.stop.clone());
     let browsers = service.browsers();
     let mut openings = browsers.attend();
@@ -113,7 +113,7 @@ impl Port {
         };
         let stop = self.doorway.stop.child_token();
         let pages = desk::router(Desk::new(&self.doorway));
-        attend_browsers(&self.doorway, pages, listener, rooms.handle(), stop.clone()).map_err(failed)?;
+        serve_browsers(&self.doorway, pages, listener, rooms.handle(), stop.clone()).map_err(failed)?;
         tracing::info!(at = %config.listen, "dashboard_served");
         self.open = Some(Open { at: config.listen, stop });
         Ok(config.base())

@@ -32,6 +32,6 @@ use api::Surface;
 
 /// Adds the dashboard to the daemon's listeners.
 pub fn mount(mut surface: Surface) -> Surface {
-    surface.doors.push(listener::serve);
+    surface.listeners.push(listener::serve);
     surface
 }

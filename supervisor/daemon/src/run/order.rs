@@ -14,7 +14,7 @@ use super::environment::Environment;
 use super::fault::LaunchError;
 use super::session::Resume;
 use super::stage::Stage;
-use api::RunDoors;
+use api::RunListeners;
 use base::paths::Root;
 use host::cgroup::Cgroups;
 use host::spare::Spares;
@@ -33,7 +33,7 @@ pub(crate) struct Host {
     pub pid_namespace: Result<PidNamespace, String>,
     pub(crate) spares: Spares,
     pub port: Option<u16>,
-    pub doors: Arc<RunDoors>,
+    pub doors: Arc<RunListeners>,
     pub ways: WaysOut,
     pub hostname: String,
     pub boot_id: String,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{Calls, Line, OfWorkers};
 use super::requests::{Occasion, Refused, carry_out};
-use api::Concern;
+use api::PluginScope;
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
@@ -131,8 +131,8 @@ impl Calls {
         }
         // A worker without a tenant reaches the tasks without one; an operator reaches all.
         let concern = match (&actor.tenant, &actor.run) {
-            (None, None) => Concern::All,
-            (tenant, _) => Concern::Of(tenant.clone()),
+            (None, None) => PluginScope::All,
+            (tenant, _) => PluginScope::Of(tenant.clone()),
         };
         let occasion = Occasion { plugin, board, concern: &concern, id, refused: Refused::Fails };
         carry_out(self, occasion, &reply.requests).await.map_err(name)?;

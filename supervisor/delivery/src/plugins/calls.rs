@@ -14,7 +14,7 @@ use super::protocol::{REPLY, Reply, plain};
 use super::state::{fits, outgrown};
 use super::users::settle;
 use crate::program::{Ended, Flood, Program};
-use api::{Inside, blocking};
+use api::{InProcessRouter, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
@@ -47,7 +47,7 @@ struct UnderWay {
     of_workers: OfWorkers,
     /// Held while a plugin gets its user, so that no two get the same.
     users: Arc<Mutex<()>>,
-    inside: OnceLock<Inside>,
+    inside: OnceLock<InProcessRouter>,
 }
 
 /// Turns of one plugin in one queue. Each has a number, and with it a directory of its own.
@@ -83,12 +83,12 @@ impl Drop for Turn {
 
 impl Calls {
     /// Sets the access by which plugins' requests are carried out.
-    pub fn use_inside(&self, inside: Inside) {
+    pub fn use_inside(&self, inside: InProcessRouter) {
         // A daemon sets it once.
         drop(self.0.inside.set(inside));
     }
 
-    pub(super) fn inside(&self) -> Option<&Inside> {
+    pub(super) fn inside(&self) -> Option<&InProcessRouter> {
         self.0.inside.get()
     }
 

@@ -17,7 +17,7 @@ use super::calls::{self, Calls};
 use super::check::sweep;
 use super::protocol;
 use super::requests::{Occasion, Refused, carry_out};
-use api::Concern;
+use api::PluginScope;
 use base::failpoint;
 use base::failure::Failure;
 use base::time::wait::sleep_if_due;
@@ -240,7 +240,7 @@ async fn handle(
     let occasion = Occasion {
         plugin,
         board: board.name(),
-        concern: &Concern::All,
+        concern: &PluginScope::All,
         id: Some(&id),
         refused: Refused::LeftOut,
     };

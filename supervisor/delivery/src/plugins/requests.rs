@@ -4,7 +4,7 @@ use kernel::{BoardName, RequestId};
 
 use super::calls::Calls;
 use super::protocol::Request;
-use api::{Asked, Concern};
+use api::{PluginRequest, PluginScope};
 use base::exit::Code;
 use base::failure::Failure;
 use setup::automation::plugins::Plugin;
@@ -14,7 +14,7 @@ use setup::automation::plugins::Plugin;
 pub(super) struct Occasion<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) board: &'a BoardName,
-    pub(super) concern: &'a Concern,
+    pub(super) concern: &'a PluginScope,
     /// Id that is the same for a repeated call, so that no request is carried out twice.
     pub(super) id: Option<&'a str>,
     pub(super) refused: Refused,
@@ -56,7 +56,7 @@ pub(super) async fn carry_out(
     let Some(inside) = calls.inside().filter(|_| !requests.is_empty()) else { return Ok(()) };
     for (at, Request { verb, body }) in requests.iter().enumerate() {
         let id = id.and_then(|id| format!("plugin-{}-{id}-{at}", plugin.name).parse::<RequestId>().ok());
-        let asked = Asked { plugin: &plugin.name, concern, board, verb, body, id };
+        let asked = PluginRequest { plugin: &plugin.name, scope: concern, board, verb, body, id };
         let Err(failure) = inside.carry_out(asked).await else { continue };
         let is_left_out = refused == Refused::LeftOut;
         if !is_left_out || matches!(failure.code, Code::TryAgain | Code::Throttled | Code::Unreachable) {

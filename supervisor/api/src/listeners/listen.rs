@@ -7,10 +7,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::bell::{Bell, Belled, bell};
+use super::self_probe::{SelfProbe, ProbedListener, self_probe};
 use super::bind::{bind_loopback, bind_unix};
-use super::run_doors::RunDoors;
-use super::serve::{Door, Doorway, Side};
+use super::run_listeners::RunListeners;
+use super::serve::{BoundedListener, ListenerContext, CallerKind};
 use base::failure::Failure;
 use base::paths::Root;
 use host::manager_socket::OperatorSocket;
@@ -30,14 +30,14 @@ pub struct Listeners {
     /// None if the service manager holds the socket.
     operator: Option<StdUnixListener>,
     members: StdUnixListener,
-    rung: mpsc::Receiver<UnixStream>,
+    probes: mpsc::Receiver<UnixStream>,
     loopback: Option<std::net::TcpListener>,
 }
 
 impl Listeners {
     /// Binds the listeners, and makes the operator's self-probe. The root's lock is held, so an existing socket file
     /// belongs to a dead daemon, unless a service manager listens there.
-    pub fn bind(root: &Root, sockets: Sockets, operator: OperatorSocket) -> Result<(Self, Bell), Failure> {
+    pub fn bind(root: &Root, sockets: Sockets, operator: OperatorSocket) -> Result<(Self, SelfProbe), Failure> {
         let operator = match operator {
             OperatorSocket::Passed(listener) => Some(listener),
             OperatorSocket::Held => None,
@@ -49,8 +49,8 @@ impl Listeners {
             Sockets::Unix => None,
             Sockets::Loopback => Some(bind_loopback(root)?),
         };
-        let (bell, rung) = bell();
-        Ok((Listeners { operator, members, rung, loopback }, bell))
+        let (prober, probes) = self_probe();
+        Ok((Listeners { operator, members, probes, loopback }, prober))
     }
 
     /// Returns the loopback port, if there is one.
@@ -59,21 +59,21 @@ impl Listeners {
     }
 
     /// Serves until the daemon stops; requests in progress are answered first.
-    pub fn serve(self, shared: &Doorway, doors: &RunDoors) -> Result<(), Failure> {
+    pub fn serve(self, shared: &ListenerContext, runs: &RunListeners) -> Result<(), Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve a socket: {e}"));
-        let door = Arc::new(Door::new(Side::Operator, shared, Handle::current()));
+        let bounded = Arc::new(BoundedListener::new(CallerKind::Operator, shared, Handle::current()));
         let listener = self.operator.map(|operator| {
             operator.set_nonblocking(true)?;
             UnixListener::from_std(operator)
         });
         let listener = listener.transpose().map_err(failed)?;
-        shared.tasks.spawn(door.attend(Belled::new(listener, self.rung), shared.stop.clone()));
+        shared.tasks.spawn(bounded.accept_all(ProbedListener::new(listener, self.probes), shared.stop.clone()));
         // Served on the workers' runtime, so that members cannot slow down operators.
         self.members.set_nonblocking(true).map_err(failed)?;
         let members = UnixListener::from_std(self.members).map_err(failed)?;
-        let door = Arc::new(Door::new(Side::Member, shared, doors.rooms()));
-        shared.tasks.spawn(door.attend(members, shared.stop.clone()));
+        let bounded = Arc::new(BoundedListener::new(CallerKind::Member, shared, runs.runtime()));
+        shared.tasks.spawn(bounded.accept_all(members, shared.stop.clone()));
         shared.service.open_to_members();
-        self.loopback.map_or(Ok(()), |loopback| doors.attend_loopback(loopback)).map_err(failed)
+        self.loopback.map_or(Ok(()), |loopback| runs.serve_loopback(loopback)).map_err(failed)
     }
 }

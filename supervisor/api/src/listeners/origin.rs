@@ -3,7 +3,7 @@
 use kernel::Run;
 use shim::rundir::ProcessStat;
 
-use super::bounds::Group;
+use super::connection_limits::Group;
 
 /// Limit on the examined ancestors of a process.
 const ABOVE: usize = 64;

@@ -12,12 +12,12 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use kernel::limits::ATTACHMENT;
 
-use super::pace::Pace;
+use super::transfer_rate::TransferRate;
 
 /// Limit on drained bytes: twice the largest attachment.
-const AWAY: u64 = 2 * ATTACHMENT;
+const DRAINED: u64 = 2 * ATTACHMENT;
 /// Time limit for draining.
-const AWAY_TIME: Duration = Duration::from_secs(5);
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// Error: the body arrived too slowly.
 #[derive(Debug, thiserror::Error)]
@@ -26,31 +26,31 @@ struct TooSlow;
 
 /// Body of a request, shared with the handler that reads it.
 #[derive(Debug)]
-pub(in super::super) struct Intake(Arc<Mutex<Paced>>);
+pub(in super::super) struct IncomingBody(Arc<Mutex<BodyReader>>);
 
 /// The handler's view of the body.
 #[derive(Debug)]
-struct Loan(Arc<Mutex<Paced>>);
+struct BorrowedBody(Arc<Mutex<BodyReader>>);
 
 #[derive(Debug)]
-struct Paced {
+struct BodyReader {
     body: Body,
-    pace: Pace,
+    pace: TransferRate,
     over: bool,
 }
 
-impl Intake {
+impl IncomingBody {
     /// Takes the body of a request, and replaces it by a shared view.
     pub(in super::super) fn lend(request: Request) -> (Request, Self) {
         let (head, body) = request.into_parts();
-        let shared = Arc::new(Mutex::new(Paced { body, pace: Pace::default(), over: false }));
-        (Request::from_parts(head, Body::new(Loan(Arc::clone(&shared)))), Intake(shared))
+        let shared = Arc::new(Mutex::new(BodyReader { body, pace: TransferRate::default(), over: false }));
+        (Request::from_parts(head, Body::new(BorrowedBody(Arc::clone(&shared)))), IncomingBody(shared))
     }
 
     /// Drains the rest of the body.
     pub(in super::super) async fn drain(self) {
-        let mut body = Loan(self.0);
-        let mut left = AWAY;
+        let mut body = BorrowedBody(self.0);
+        let mut left = DRAINED;
         let away = async {
             while let Some(Ok(frame)) = body.frame().await {
                 let length = frame.data_ref().map_or(0, |piece| piece.len());
@@ -61,11 +61,11 @@ impl Intake {
             }
         };
         // Anything later is cut off with the connection.
-        drop(tokio::time::timeout(AWAY_TIME, away).await);
+        drop(tokio::time::timeout(DRAIN_TIME, away).await);
     }
 }
 
-impl hyper::body::Body for Loan {
+impl hyper::body::Body for BorrowedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

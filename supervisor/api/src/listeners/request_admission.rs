@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use kernel::{Actor, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::account::Account;
-use super::accounts::{Accounts, Bound, RunKey, Whose, shown};
-use super::bounds;
-use crate::identity::{Caller, Who};
+use super::usage::Usage;
+use super::usage_table::{UsageTable, ReachedLimit, RunKey, CountedFor, run_name};
+use super::connection_limits;
+use crate::identity::{IdentifiedCaller, CallerIdentity};
 use base::exit::Code;
 use base::failure::Failure;
 use base::response::REST;
@@ -20,24 +20,24 @@ const NOTED: Duration = Duration::from_mins(1);
 
 /// Admission control for the workers of one daemon.
 #[derive(Debug)]
-pub struct Gate {
+pub struct RequestAdmission {
     service: Arc<Service>,
-    accounts: Mutex<Accounts>,
+    usage: Mutex<UsageTable>,
 }
 
 /// Origin of an admitted request.
 #[derive(Debug)]
-struct Ticket {
-    gate: Arc<Gate>,
+struct AdmittedRequest {
+    admission: Arc<RequestAdmission>,
     /// Board of a worker's run; none for a member of a tenant.
     board: Option<Arc<BoardHandle>>,
-    whose: Whose,
+    counted_for: CountedFor,
 }
 
-impl Gate {
+impl RequestAdmission {
     /// Makes an admission control that reads the limits from the service's configuration at each request.
     pub fn new(service: Arc<Service>) -> Self {
-        Gate { service, accounts: Mutex::new(Accounts::new()) }
+        RequestAdmission { service, usage: Mutex::new(UsageTable::new()) }
     }
 
     /// Counts a request of a run, before any other part of it is used.
@@ -47,33 +47,33 @@ impl Gate {
     pub fn count(&self, run: RunKey) -> Result<(), Failure> {
         let rate = self.service.config().api.requests_per_second_per_run;
         let now = Instant::now();
-        let mut accounts = self.accounts();
-        accounts.tidy(now);
-        let account = accounts.runs.entry(run).or_insert_with(|| Account::new(rate, now));
-        if account.may_ask(rate, now) {
+        let mut usage = self.usage();
+        usage.tidy(now);
+        let counters = usage.runs.entry(run).or_insert_with(|| Usage::new(rate, now));
+        if counters.take_token(rate, now) {
             return Ok(());
         }
-        account.rests_until = Some(now + REST);
-        drop(accounts);
-        let bound = Bound::rate(shown(run.1), rate, "requests_per_second_per_run");
+        counters.rests_until = Some(now + REST);
+        drop(usage);
+        let bound = ReachedLimit::rate(run_name(run.1), rate, "requests_per_second_per_run");
         let board = self.service.served().into_iter().find(|board| board.id() == run.0);
         Err(self.refuse(board.as_deref(), run, bound))
     }
 
     /// Returns the end of a run's pause, if it is paused.
     pub(super) fn rests_until(&self, run: RunKey) -> Option<Instant> {
-        let until = self.accounts().runs.get(&run)?.rests_until?;
+        let until = self.usage().runs.get(&run)?.rests_until?;
         (until > Instant::now()).then_some(until)
     }
 
     /// Makes a refusal, and records it from time to time: as an event of the run's task, and in the log.
-    fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: Bound) -> Failure {
-        let Bound { whose, what, key } = bound;
+    fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: ReachedLimit) -> Failure {
+        let ReachedLimit { owner: owner, limit, key } = bound;
         let now = Instant::now();
-        let fresh = self.accounts().runs.get_mut(&run).is_some_and(|account| {
-            let fresh = account.noted.is_none_or(|at| now.duration_since(at) > NOTED);
+        let fresh = self.usage().runs.get_mut(&run).is_some_and(|counters| {
+            let fresh = counters.noted.is_none_or(|at| now.duration_since(at) > NOTED);
             if fresh {
-                account.noted = Some(now);
+                counters.noted = Some(now);
             }
             fresh
         });
@@ -81,37 +81,37 @@ impl Gate {
             tracing::warn!(board = %board.name(), run = %run.1, bound = key, "throttled");
             note(board, run.1, key);
         }
-        Failure::new(Code::Throttled, format!("{whose} {what}"))
+        Failure::new(Code::Throttled, format!("{owner} {limit}"))
             .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
     }
 
     /// Admits a counted request. None for an operator, who is limited by the number of connections alone.
-    pub fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Option<Pass>, Failure> {
+    pub fn admit(self: &Arc<Self>, caller: &IdentifiedCaller) -> Result<Option<RequestPermit>, Failure> {
         let Some(run) = caller.counted() else { return Ok(None) };
-        let tenant = match &caller.who {
-            Who::Live(Actor { tenant, .. }) | Who::Ended { tenant, .. } => tenant.clone(),
+        let tenant = match &caller.identity {
+            CallerIdentity::Live(Actor { tenant, .. }) | CallerIdentity::Ended { tenant, .. } => tenant.clone(),
         };
         let board = caller.board.clone();
         let tenant = (board.as_ref().map_or(run.0, |board| board.id()), tenant);
-        let gate = Arc::clone(self);
-        let whose = Whose { run, tenant };
-        let ticket = Arc::new(Ticket { gate, board, whose });
+        let admission = Arc::clone(self);
+        let counted_for = CountedFor { run, tenant };
+        let request = Arc::new(AdmittedRequest { admission: admission, board, counted_for });
         let config = self.service.config();
-        let entered = self.accounts().enter(&ticket.whose, &config.api, Instant::now());
+        let entered = self.usage().count(&request.counted_for, &config.api, Instant::now());
         match entered {
-            Ok(()) => Ok(Some(Pass(ticket))),
-            Err(bound) => Err(ticket.refuse(bound)),
+            Ok(()) => Ok(Some(RequestPermit(request))),
+            Err(bound) => Err(request.refuse(bound)),
         }
     }
 
-    fn accounts(&self) -> MutexGuard<'_, Accounts> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn usage(&self) -> MutexGuard<'_, UsageTable> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ticket {
-    fn refuse(&self, bound: Bound) -> Failure {
-        self.gate.refuse(self.board.as_deref(), self.whose.run, bound)
+impl AdmittedRequest {
+    fn refuse(&self, bound: ReachedLimit) -> Failure {
+        self.admission.refuse(self.board.as_deref(), self.counted_for.run, bound)
     }
 }
 
@@ -128,42 +128,42 @@ pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
 
 /// Admission of a worker's request. The request counts until this is dropped.
 #[derive(Debug)]
-pub struct Pass(Arc<Ticket>);
+pub struct RequestPermit(Arc<AdmittedRequest>);
 
 /// Permits of a verb, held until the verb has finished, even if its request no longer waits.
 #[derive(Debug)]
-pub struct Turn {
-    _turns: [Option<OwnedSemaphorePermit>; 2],
-    _pass: Arc<Pass>,
+pub struct VerbPermits {
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+    _request: Arc<RequestPermit>,
 }
 
-impl Turn {
-    pub fn new(pass: Arc<Pass>, turns: [Option<OwnedSemaphorePermit>; 2]) -> Self {
-        Turn { _turns: turns, _pass: pass }
+impl VerbPermits {
+    pub fn new(permit: Arc<RequestPermit>, permits: [Option<OwnedSemaphorePermit>; 2]) -> Self {
+        VerbPermits { _permits: permits, _request: permit }
     }
 }
 
 /// Bytes reserved for a caller, until dropped.
 #[derive(Debug)]
-pub struct Reserved(Arc<Ticket>, usize);
+pub struct Reserved(Arc<AdmittedRequest>, usize);
 
 /// An upload in progress, until dropped.
 #[derive(Debug)]
-pub struct Upload(Arc<Ticket>);
+pub struct Upload(Arc<AdmittedRequest>);
 
-impl Pass {
+impl RequestPermit {
     /// Waits for a permit to process the request, which is held until dropped.
-    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turns =
-            self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.turns));
+    pub async fn processing_permit(&self) -> Option<OwnedSemaphorePermit> {
+        let permits =
+            self.0.admission.usage().runs.get(&self.0.counted_for.run).map(|counters| Arc::clone(&counters.permits));
         // The semaphore is never closed.
-        turns?.acquire_owned().await.ok()
+        permits?.acquire_owned().await.ok()
     }
 
     /// Takes the run's only permit for a slow request.
-    pub(crate) fn long_turn(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+    pub(crate) fn slow_permit(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let long =
-            self.0.gate.accounts().runs.get(&self.0.whose.run).map(|account| Arc::clone(&account.long));
+            self.0.admission.usage().runs.get(&self.0.counted_for.run).map(|counters| Arc::clone(&counters.slow_permit));
         long.map(Semaphore::try_acquire_owned).transpose().map_err(|_| {
             Failure::new(Code::TryAgain, "another request of this run is waiting for an answer")
                 .hint("wait for that one: a run asks one question at a time")
@@ -172,42 +172,42 @@ impl Pass {
 
     /// Reserves bytes of a body or a reply.
     pub fn reserve(&self, bytes: usize) -> Result<Reserved, Failure> {
-        let config = self.0.gate.service.config();
-        let reserved = self.0.gate.accounts().reserve(&self.0.whose, bytes, &config.api);
+        let config = self.0.admission.service.config();
+        let reserved = self.0.admission.usage().reserve(&self.0.counted_for, bytes, &config.api);
         reserved.map(|()| Reserved(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
     }
 
     /// Refuses a connection of the caller's run because each of its others has a request in progress.
-    pub(crate) fn crowded(&self, bound: bounds::Bound) -> Failure {
-        let whose = format!("{}:", self.0.whose.run());
-        self.0.refuse(Bound { whose, what: bound.to_string(), key: "connections_per_worker" })
+    pub(crate) fn refuse_connection(&self, bound: connection_limits::ConnectionLimit) -> Failure {
+        let owner = format!("{}:", self.0.counted_for.run());
+        self.0.refuse(ReachedLimit { owner: owner, limit: bound.to_string(), key: "connections_per_worker" })
     }
 
     pub fn upload(&self) -> Result<Upload, Failure> {
-        let config = self.0.gate.service.config();
-        let begun = self.0.gate.accounts().upload(&self.0.whose, &config.api);
+        let config = self.0.admission.service.config();
+        let begun = self.0.admission.usage().upload(&self.0.counted_for, &config.api);
         begun.map(|()| Upload(Arc::clone(&self.0))).map_err(|bound| self.0.refuse(bound))
     }
 }
 
-impl Drop for Pass {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
-        self.0.gate.accounts().each(&self.0.whose, |account| account.requests -= 1);
+        self.0.admission.usage().each(&self.0.counted_for, |counters| counters.requests -= 1);
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut accounts = self.0.gate.accounts();
-        accounts.bytes -= self.1;
-        accounts.each(&self.0.whose, |account| account.bytes -= self.1);
+        let mut usage = self.0.admission.usage();
+        usage.bytes -= self.1;
+        usage.each(&self.0.counted_for, |counters| counters.bytes -= self.1);
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        let mut accounts = self.0.gate.accounts();
-        accounts.uploads -= 1;
-        accounts.each(&self.0.whose, |account| account.uploads -= 1);
+        let mut usage = self.0.admission.usage();
+        usage.uploads -= 1;
+        usage.each(&self.0.counted_for, |counters| counters.uploads -= 1);
     }
 }

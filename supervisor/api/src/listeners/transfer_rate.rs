@@ -13,14 +13,14 @@ const FLOOR: u64 = 64 << 10;
 
 /// Time spent waiting for a peer, and bytes transferred. Time that this side needs does not count.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct TransferRate {
     moved: u64,
     waited: Duration,
     since: Option<Instant>,
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
-impl Pace {
+impl TransferRate {
     /// Counts transferred bytes; the wait is over.
     pub(super) fn moved(&mut self, bytes: usize) {
         self.moved = self.moved.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
@@ -31,7 +31,7 @@ impl Pace {
 
     /// Starts again for the next request or reply.
     pub(super) fn restart(&mut self) {
-        *self = Pace { alarm: self.alarm.take(), ..Pace::default() };
+        *self = TransferRate { alarm: self.alarm.take(), ..TransferRate::default() };
     }
 
     /// Polled while the peer transfers nothing; ready once the peer has used up its time.
@@ -61,7 +61,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    async fn given_up(pace: &mut Pace) -> Duration {
+    async fn given_up(pace: &mut TransferRate) -> Duration {
         let start = Instant::now();
         std::future::poll_fn(|cx| pace.poll_given_up(cx)).await;
         start.elapsed()
@@ -69,14 +69,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_moves_nothing_is_given_up_after_the_stall() {
-        let waited = given_up(&mut Pace::default()).await;
+        let waited = given_up(&mut TransferRate::default()).await;
         assert!(waited >= STALL && waited < STALL * 2, "{waited:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_byte_now_and_then_is_not_enough_and_a_fair_pace_is() {
         let trickle = async |bytes: usize| {
-            let mut pace = Pace::default();
+            let mut pace = TransferRate::default();
             let start = Instant::now();
             while start.elapsed() < STALL * 20 {
                 let late = tokio::time::timeout(STALL / 2, given_up(&mut pace)).await;

@@ -5,19 +5,19 @@ use std::os::fd::AsFd;
 use rustix::net::SendFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::bounds::Group;
+use super::connection_limits::Group;
 use host::socket_owner::{self, Unknown};
 
 /// Source of connections.
-pub(super) trait Listener: Send + 'static {
+pub(super) trait Accept: Send + 'static {
     /// Type of its connections.
-    type Stream: Stream;
+    type Stream: Connection;
     /// Waits for the next connection.
     fn accept(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
 }
 
 /// A connection.
-pub(super) trait Stream:
+pub(super) trait Connection:
     tokio::io::AsyncRead + tokio::io::AsyncWrite + Sized + Unpin + Send + 'static
 {
     /// Returns the group in which it is counted before a request identifies the caller.
@@ -25,16 +25,16 @@ pub(super) trait Stream:
     /// Returns the Unix user of the peer.
     fn user(&self) -> Result<u32, Unknown>;
     /// Writes as much as fits at once.
-    fn say(&self, bytes: &[u8]);
+    fn write_now(&self, bytes: &[u8]);
     /// The connection, detached from a runtime.
-    type Homeless: Send + 'static;
+    type Detached: Send + 'static;
     /// Detaches it from its runtime.
-    fn leave(self) -> std::io::Result<Self::Homeless>;
+    fn detach(self) -> std::io::Result<Self::Detached>;
     /// Attaches it to the present runtime.
-    fn enter(homeless: Self::Homeless) -> std::io::Result<Self>;
+    fn attach(homeless: Self::Detached) -> std::io::Result<Self>;
 }
 
-impl Listener for UnixListener {
+impl Accept for UnixListener {
     type Stream = UnixStream;
 
     async fn accept(&self) -> std::io::Result<UnixStream> {
@@ -42,7 +42,7 @@ impl Listener for UnixListener {
     }
 }
 
-impl Stream for UnixStream {
+impl Connection for UnixStream {
     fn group(&self) -> Group {
         let Ok(peer) = self.peer_cred() else { return Group::Anyone };
         let own = nix::unistd::geteuid().as_raw();
@@ -59,28 +59,28 @@ impl Stream for UnixStream {
         known.ok_or(Unknown::Unreported)
     }
 
-    fn say(&self, bytes: &[u8]) {
-        say(self, bytes);
+    fn write_now(&self, bytes: &[u8]) {
+        write_now(self, bytes);
     }
 
-    type Homeless = std::os::unix::net::UnixStream;
+    type Detached = std::os::unix::net::UnixStream;
 
-    fn leave(self) -> std::io::Result<Self::Homeless> {
+    fn detach(self) -> std::io::Result<Self::Detached> {
         self.into_std()
     }
 
-    fn enter(homeless: Self::Homeless) -> std::io::Result<Self> {
+    fn attach(homeless: Self::Detached) -> std::io::Result<Self> {
         UnixStream::from_std(homeless)
     }
 }
 
 /// Writes at once, even if the runtime does not yet know that the socket is writable.
-fn say(stream: &impl AsFd, bytes: &[u8]) {
+fn write_now(stream: &impl AsFd, bytes: &[u8]) {
     // A peer that does not read gets nothing.
     rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
 }
 
-impl Listener for TcpListener {
+impl Accept for TcpListener {
     type Stream = TcpStream;
 
     async fn accept(&self) -> std::io::Result<TcpStream> {
@@ -88,7 +88,7 @@ impl Listener for TcpListener {
     }
 }
 
-impl Stream for TcpStream {
+impl Connection for TcpStream {
     fn group(&self) -> Group {
         Group::Anyone
     }
@@ -99,17 +99,17 @@ impl Stream for TcpStream {
         socket_owner::owner(theirs, ours)
     }
 
-    fn say(&self, bytes: &[u8]) {
-        say(self, bytes);
+    fn write_now(&self, bytes: &[u8]) {
+        write_now(self, bytes);
     }
 
-    type Homeless = std::net::TcpStream;
+    type Detached = std::net::TcpStream;
 
-    fn leave(self) -> std::io::Result<Self::Homeless> {
+    fn detach(self) -> std::io::Result<Self::Detached> {
         self.into_std()
     }
 
-    fn enter(homeless: Self::Homeless) -> std::io::Result<Self> {
+    fn attach(homeless: Self::Detached) -> std::io::Result<Self> {
         TcpStream::from_std(homeless)
     }
 }

@@ -13,19 +13,19 @@ use kernel::{BoardId, RunId};
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
-use super::account::{BURST_OF_CONNECTIONS, Bucket};
-use super::bounds::{Bound, Group};
-use super::crowd::{Entry, Seat};
-use super::serve::{Door, PAUSE};
+use super::usage::{BURST_OF_CONNECTIONS, Bucket};
+use super::connection_limits::{ConnectionLimit, Group};
+use super::connection_table::{Admitted, ConnectionPermit};
+use super::serve::{BoundedListener, PAUSE};
 use crate::identity::Peer;
 
 /// Time for which the listener is not polled once the connection rate is used up. Longer than the refill of one
 /// token, so that a persistent run causes few wake-ups.
 const REFILL: Duration = Duration::from_millis(100);
 
-impl Door {
+impl BoundedListener {
     /// Accepts the connections of one run until it is stopped. Yields after each, so that ready listeners take turns.
-    pub(super) async fn attend_run(
+    pub(super) async fn accept_run(
         self: Arc<Self>,
         listener: UnixListener,
         board: BoardId,
@@ -39,8 +39,8 @@ impl Door {
                 match listener.accept().await {
                     Ok((stream, _)) => {
                         bucket.take();
-                        let seat = self.seat(board, run).await;
-                        self.serve(stream, seat, Peer::Run(board, run));
+                        let permit = self.permit(board, run).await;
+                        self.serve(stream, permit, Peer::Run(board, run));
                     }
                     Err(error) => {
                         tracing::warn!(%error, door = ?(board, run), "not_accepted");
@@ -61,32 +61,32 @@ impl Door {
     /// Waits until the run may open a connection.
     async fn wait_for_budget(&self, board: BoardId, run: RunId, bucket: &mut Bucket) {
         loop {
-            if let Some(until) = self.shared.front.gate.rests_until((board, run)) {
+            if let Some(until) = self.shared.front.admission.rests_until((board, run)) {
                 tokio::time::sleep_until(until.into()).await;
             }
             let rate = self.rate();
-            if bucket.has_some(rate, Instant::now()) {
+            if bucket.has_token(rate, Instant::now()) {
                 return;
             }
-            self.note(Group::Run(board, run), Bound::Rate(rate));
+            self.note(Group::Run(board, run), ConnectionLimit::Rate(rate));
             tokio::time::sleep(REFILL).await;
         }
     }
 
     /// Waits for a free entry in the connection table.
-    async fn seat(&self, board: BoardId, run: RunId) -> Seat {
+    async fn permit(&self, board: BoardId, run: RunId) -> ConnectionPermit {
         let group = Group::Run(board, run);
         loop {
             // Registered before the attempt, so that a connection that ends after the attempt is not missed.
-            let left = self.crowd.left();
-            match self.crowd.enter(group, self.bounds(group), Instant::now()) {
-                Entry::In(seat, met) => {
+            let left = self.connections.freed();
+            match self.connections.admit(group, self.bounds(group), Instant::now()) {
+                Admitted::In(permit, met) => {
                     if let Some(bound) = met {
                         self.note(group, bound);
                     }
-                    return seat;
+                    return permit;
                 }
-                Entry::Full(bound) => {
+                Admitted::Full(bound) => {
                     self.note(group, bound);
                     left.await;
                 }

@@ -9,19 +9,19 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::pace::Pace;
+use super::transfer_rate::TransferRate;
 
 /// Stream with a time limit on its writes.
 #[derive(Debug)]
-pub(super) struct Slow<S> {
+pub(super) struct TimedStream<S> {
     stream: S,
-    pace: Pace,
+    pace: TransferRate,
 }
 
-impl<S> Slow<S> {
+impl<S> TimedStream<S> {
     /// Wraps a stream.
     pub(super) fn new(stream: S) -> Self {
-        Slow { stream, pace: Pace::default() }
+        TimedStream { stream, pace: TransferRate::default() }
     }
 
     pub(super) fn into_inner(self) -> S {
@@ -42,7 +42,7 @@ impl<S> Slow<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Slow<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Slow<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Slow<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.timed(cx, wrote)
@@ -78,7 +78,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_reads_nothing_is_given_up_and_a_read_in_time_goes_on() {
         let (near, mut far) = tokio::io::duplex(16);
-        let mut near = Slow::new(near);
+        let mut near = TimedStream::new(near);
         near.write_all(&[0; 16]).await.unwrap();
         let error = near.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::serve::{Door, Doorway, Front, Side};
+use super::serve::{BoundedListener, ListenerContext, ApiRouter, CallerKind};
 use crate::identity::Peer;
 use setup::browsers::Owner;
 
@@ -21,25 +21,25 @@ use setup::browsers::Owner;
 ///
 /// # Errors
 /// The runtime cannot use the listener.
-pub fn attend_browsers(
-    shared: &Doorway,
+pub fn serve_browsers(
+    shared: &ListenerContext,
     pages: Router,
     listener: StdTcpListener,
-    rooms: &Handle,
+    runtime: &Handle,
     stop: CancellationToken,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let _entered = rooms.enter();
+    let _entered = runtime.enter();
     let listener = TcpListener::from_std(listener)?;
-    let front = Front { router: pages, gate: Arc::clone(&shared.front.gate) };
+    let front = ApiRouter { router: pages, admission: Arc::clone(&shared.front.admission) };
     // Connections end together with the listener.
-    let shared = Doorway { front, stop: stop.clone(), ..shared.clone() };
-    let door = Arc::new(Door::new(Side::Browser, &shared, rooms.clone()));
-    shared.tasks.spawn_on(door.attend(listener, stop), rooms);
+    let shared = ListenerContext { front, stop: stop.clone(), ..shared.clone() };
+    let bounded = Arc::new(BoundedListener::new(CallerKind::Browser, &shared, runtime.clone()));
+    shared.tasks.spawn_on(bounded.accept_all(listener, stop), runtime);
     Ok(())
 }
 
-impl Doorway {
+impl ListenerContext {
     /// Calls the API for the owner of a session.
     pub async fn ask_for(&self, owner: Arc<Owner>, mut request: Request) -> Response {
         request.extensions_mut().insert(Peer::Session(owner));

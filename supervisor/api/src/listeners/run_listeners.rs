@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bind::bind_unix;
 use super::runtime::WorkersRuntime;
-use super::serve::{Door, Doorway, Side};
+use super::serve::{BoundedListener, ListenerContext, CallerKind};
 use base::failure::Failure;
 use base::paths::{DOOR, Root, make_dir};
 use host::readiness::readable;
@@ -39,19 +39,19 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Run listeners of one daemon.
 #[derive(Debug)]
-pub struct RunDoors {
+pub struct RunListeners {
     root: Root,
-    door: Arc<Door>,
-    porter: Handle,
+    listener: Arc<BoundedListener>,
+    acceptor: Handle,
     /// Cancelled once connections may be accepted.
-    begun: CancellationToken,
-    stands: Mutex<HashMap<Key, Stand>>,
+    accepting: CancellationToken,
+    open: Mutex<HashMap<ListenerOwner, OpenListener>>,
     watch: Option<AsyncFd<OwnedFd>>,
 }
 
 /// Owner of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
+enum ListenerOwner {
     Run(BoardId, RunId),
     /// All runs that an earlier release started: they know only the common socket.
     Common,
@@ -59,8 +59,8 @@ enum Key {
 
 /// An open listener.
 #[derive(Debug)]
-struct Stand {
-    place: Place,
+struct OpenListener {
+    socket: SocketFile,
     file: (u64, u64),
     watched: Option<i32>,
     close: CancellationToken,
@@ -68,49 +68,49 @@ struct Stand {
 
 /// Path, mode and group of a listener.
 #[derive(Clone, Debug)]
-struct Place {
-    socket: PathBuf,
+struct SocketFile {
+    path: PathBuf,
     mode: u32,
     group: Option<u32>,
 }
 
-impl RunDoors {
-    /// Makes the set without listeners. Its listeners accept no connection before [`RunDoors::begin`].
-    pub fn new(root: &Root, shared: &Doorway, workers: &WorkersRuntime) -> Result<Self, Failure> {
-        let Some((porter, rooms)) = workers.handles() else {
-            return Err(Failure::failed("the threads of the workers' doors have ended"));
+impl RunListeners {
+    /// Makes the set without listeners. Its listeners accept no connection before [`RunListeners::begin`].
+    pub fn new(root: &Root, shared: &ListenerContext, workers: &WorkersRuntime) -> Result<Self, Failure> {
+        let Some((acceptor, runtime)) = workers.handles() else {
+            return Err(Failure::failed("the threads of the workers' sockets have ended"));
         };
-        let door = Arc::new(Door::new(Side::Worker, shared, rooms.clone()));
+        let listener = Arc::new(BoundedListener::new(CallerKind::Worker, shared, runtime.clone()));
         let watch = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from);
         let watch = watch.and_then(readable).inspect_err(|error| tracing::warn!(%error, "doors_not_watched"));
-        Ok(RunDoors {
+        Ok(RunListeners {
             root: root.clone(),
-            door,
-            porter: porter.clone(),
-            begun: CancellationToken::new(),
-            stands: Mutex::default(),
+            listener,
+            acceptor: acceptor.clone(),
+            accepting: CancellationToken::new(),
+            open: Mutex::default(),
             watch: watch.ok(),
         })
     }
 
     /// Returns the runtime that serves workers' connections.
-    pub(super) fn rooms(&self) -> Handle {
-        self.door.rooms()
+    pub(super) fn runtime(&self) -> Handle {
+        self.listener.runtime()
     }
 
     /// Serves a loopback port, where runs are distinguished by their tokens alone.
-    pub(super) fn attend_loopback(&self, listener: std::net::TcpListener) -> io::Result<()> {
+    pub(super) fn serve_loopback(&self, listener: std::net::TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
-        let _entered = self.porter.enter();
-        let (listener, stop) = (TcpListener::from_std(listener)?, self.door.shared.stop.clone());
-        let attended = Arc::clone(&self.door).attend(listener, stop);
-        self.door.shared.tasks.spawn_on(attended, &self.porter);
+        let _entered = self.acceptor.enter();
+        let (listener, stop) = (TcpListener::from_std(listener)?, self.listener.shared.stop.clone());
+        let served = Arc::clone(&self.listener).accept_all(listener, stop);
+        self.listener.shared.tasks.spawn_on(served, &self.acceptor);
         Ok(())
     }
 
     /// Accepts connections from now on.
     pub fn begin(&self) {
-        self.begun.cancel();
+        self.accepting.cancel();
     }
 
     /// Opens the listener of a run for a worker of this user. Returns the path of the socket. Blocking.
@@ -122,8 +122,8 @@ impl RunDoors {
             None => (0o700, None),
         };
         make_dir(&self.root.run_doors(), 0o711)?;
-        let place = Place { socket: socket.clone(), mode, group };
-        self.stand(&mut self.stands(), Key::Run(board, run), place)?;
+        let file = SocketFile { path: socket.clone(), mode, group };
+        self.listen(&mut self.lock(), ListenerOwner::Run(board, run), file)?;
         Ok(socket)
     }
 
@@ -131,24 +131,24 @@ impl RunDoors {
     /// Blocking.
     pub fn reopen(&self, board: BoardId, run: RunId) -> Result<(), Failure> {
         let socket = self.root.run_door(board, run);
-        let mut stands = self.stands();
+        let mut open = self.lock();
         if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
             let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
-            return self.stand(&mut stands, Key::Run(board, run), Place { socket, mode, group });
+            return self.listen(&mut open, ListenerOwner::Run(board, run), SocketFile { path: socket, mode, group });
         }
-        if stands.contains_key(&Key::Common) {
+        if open.contains_key(&ListenerOwner::Common) {
             return Ok(());
         }
-        let place = Place { socket: self.root.worker_socket(), mode: 0o711, group: None };
-        self.stand(&mut stands, Key::Common, place)
+        let socket = SocketFile { path: self.root.worker_socket(), mode: 0o711, group: None };
+        self.listen(&mut open, ListenerOwner::Common, socket)
     }
 
     /// Removes the listener of a run without live processes. Blocking.
     pub fn close(&self, board: BoardId, run: RunId) {
-        let mut stands = self.stands();
-        if let Some(stand) = stands.remove(&Key::Run(board, run)) {
-            stand.close.cancel();
-            self.unwatch(&stand);
+        let mut open = self.lock();
+        if let Some(listener) = open.remove(&ListenerOwner::Run(board, run)) {
+            listener.close.cancel();
+            self.unwatch(&listener);
         }
         // Under the lock, so that `put_back` cannot restore it.
         remove(&self.root.run_door(board, run));
@@ -156,8 +156,8 @@ impl RunDoors {
 
     /// Removes the sockets of runs that are over. Blocking.
     pub fn sweep(&self) {
-        let stands = self.stands();
-        let kept: Vec<&Path> = stands.values().filter_map(|stand| stand.place.socket.parent()).collect();
+        let open = self.lock();
+        let kept: Vec<&Path> = open.values().filter_map(|listener| listener.socket.path.parent()).collect();
         let Ok(entries) = std::fs::read_dir(self.root.run_doors()) else { return };
         for entry in entries.flatten().filter(|entry| !kept.contains(&entry.path().as_path())) {
             remove(&entry.path().join(DOOR));
@@ -186,26 +186,26 @@ impl RunDoors {
 
     /// Makes every socket anew whose file is no longer the one made here.
     pub fn put_back(&self) -> Result<(), Failure> {
-        let mut stands = self.stands();
-        let lost = stands.iter().filter(|(_, stand)| file(&stand.place.socket) != Some(stand.file));
-        let lost: Vec<(Key, Place)> = lost.map(|(key, stand)| (*key, stand.place.clone())).collect();
-        for (key, place) in lost {
-            tracing::warn!(socket = %place.socket.display(), "door_put_back");
+        let mut open = self.lock();
+        let lost = open.iter().filter(|(_, listener)| file(&listener.socket.path) != Some(listener.file));
+        let lost: Vec<(ListenerOwner, SocketFile)> = lost.map(|(key, listener)| (*key, listener.socket.clone())).collect();
+        for (key, socket) in lost {
+            tracing::warn!(socket = %socket.path.display(), "door_put_back");
             make_dir(&self.root.run_doors(), 0o711)?;
-            self.stand(&mut stands, key, place)?;
+            self.listen(&mut open, key, socket)?;
         }
         Ok(())
     }
 
     /// Opens a listener, in place of an earlier one with this key.
-    fn stand(&self, stands: &mut HashMap<Key, Stand>, key: Key, place: Place) -> Result<(), Failure> {
-        let dir = place.socket.parent().unwrap_or(&place.socket);
-        make_dir(dir, place.mode)?;
-        if place.group.is_some() {
-            std::os::unix::fs::lchown(dir, None, place.group)
+    fn listen(&self, open: &mut HashMap<ListenerOwner, OpenListener>, key: ListenerOwner, socket: SocketFile) -> Result<(), Failure> {
+        let dir = socket.path.parent().unwrap_or(&socket.path);
+        make_dir(dir, socket.mode)?;
+        if socket.group.is_some() {
+            std::os::unix::fs::lchown(dir, None, socket.group)
                 .map_err(|e| Failure::file("give the group", dir, &e))?;
         }
-        let mode = std::fs::Permissions::from_mode(place.mode);
+        let mode = std::fs::Permissions::from_mode(socket.mode);
         std::fs::set_permissions(dir, mode).map_err(|e| Failure::file("set the mode of", dir, &e))?;
         // Watched before the socket is bound, so that no removal of the file is missed.
         let watched = self.watch.as_ref().and_then(|watch| {
@@ -217,31 +217,31 @@ impl RunDoors {
             let added = add_watch(watch, dir, what);
             added.inspect_err(|error| tracing::warn!(%error, dir = %dir.display(), "door_not_watched")).ok()
         });
-        let failed = |e: io::Error| Failure::file("serve the socket", &place.socket, &e);
-        let listener = bind_unix(&place.socket, 0o666)?;
+        let failed = |e: io::Error| Failure::file("serve the socket", &socket.path, &e);
+        let listener = bind_unix(&socket.path, 0o666)?;
         rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let file = file(&place.socket).unwrap_or_default();
-        let close = self.door.shared.stop.child_token();
+        let file = file(&socket.path).unwrap_or_default();
+        let close = self.listener.shared.stop.child_token();
         {
-            let _entered = self.porter.enter();
+            let _entered = self.acceptor.enter();
             let listener = UnixListener::from_std(listener).map_err(failed)?;
-            let (door, begun, stop) = (Arc::clone(&self.door), self.begun.clone(), close.clone());
-            let attended = async move {
+            let (bounded, accepting, stop) = (Arc::clone(&self.listener), self.accepting.clone(), close.clone());
+            let served = async move {
                 tokio::select! {
                     // Connections wait in the backlog until the daemon is ready.
-                    () = begun.cancelled() => {}
+                    () = accepting.cancelled() => {}
                     () = stop.cancelled() => return,
                 }
                 match key {
-                    Key::Run(board, run) => door.attend_run(listener, board, run, stop).await,
-                    Key::Common => door.attend(listener, stop).await,
+                    ListenerOwner::Run(board, run) => bounded.accept_run(listener, board, run, stop).await,
+                    ListenerOwner::Common => bounded.accept_all(listener, stop).await,
                 }
             };
-            self.door.shared.tasks.spawn_on(attended, &self.porter);
+            self.listener.shared.tasks.spawn_on(served, &self.acceptor);
         }
         // The former listener ends only once the new one is in place.
-        let former = stands.insert(key, Stand { place, file, watched, close });
+        let former = open.insert(key, OpenListener { socket, file, watched, close });
         if let Some(former) = former {
             former.close.cancel();
         }
@@ -265,15 +265,15 @@ impl RunDoors {
         }
     }
 
-    fn unwatch(&self, stand: &Stand) {
-        if let (Some(watch), Some(watched)) = (&self.watch, stand.watched) {
+    fn unwatch(&self, listener: &OpenListener) {
+        if let (Some(watch), Some(watched)) = (&self.watch, listener.watched) {
             // The directory may be gone, and the watch with it.
             remove_watch(watch, watched).ok();
         }
     }
 
-    fn stands(&self) -> MutexGuard<'_, HashMap<Key, Stand>> {
-        self.stands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<ListenerOwner, OpenListener>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

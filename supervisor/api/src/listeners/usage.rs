@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Number of requests of one run that are processed concurrently. Others wait, without blocking other runs.
-const TURNS: usize = 2;
+const CONCURRENT: usize = 2;
 /// Silence after which a caller's counters are dropped: its bucket is full again by then.
 pub(super) const FORGOTTEN: Duration = Duration::from_mins(1);
 /// Burst of requests, in seconds' worth of the rate.
@@ -16,7 +16,7 @@ pub(super) const BURST_OF_CONNECTIONS: f64 = 2.0;
 
 /// Usage counters of a run or a tenant.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct Usage {
     pub(super) requests: usize,
     pub(super) uploads: usize,
     /// Bytes of bodies being processed, and of unread replies.
@@ -26,16 +26,16 @@ pub(super) struct Account {
     /// Time of the last event about its throttling.
     pub(super) noted: Option<Instant>,
     /// Permits for requests being processed.
-    pub(super) turns: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
     /// Permit for a slow request.
-    pub(super) long: Arc<Semaphore>,
+    pub(super) slow_permit: Arc<Semaphore>,
     bucket: Bucket,
 }
 
 /// Token bucket: refilled at a rate, up to a burst.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    left: f64,
+    tokens: f64,
     at: Instant,
     seconds: f64,
 }
@@ -43,20 +43,20 @@ pub(super) struct Bucket {
 impl Bucket {
     /// Makes a full bucket of this many seconds' worth.
     pub(super) fn full(rate: u32, seconds: f64, now: Instant) -> Self {
-        Bucket { left: f64::from(rate) * seconds, at: now, seconds }
+        Bucket { tokens: f64::from(rate) * seconds, at: now, seconds }
     }
 
     /// Refills the bucket at `rate` per second. Returns true if it holds a token.
-    pub(super) fn has_some(&mut self, rate: u32, now: Instant) -> bool {
+    pub(super) fn has_token(&mut self, rate: u32, now: Instant) -> bool {
         let back = now.duration_since(self.at).as_secs_f64() * f64::from(rate);
-        self.left = (self.left + back).min(f64::from(rate) * self.seconds);
+        self.tokens = (self.tokens + back).min(f64::from(rate) * self.seconds);
         self.at = now;
-        self.left >= 1.0
+        self.tokens >= 1.0
     }
 
     /// Takes a token.
     pub(super) fn take(&mut self) {
-        self.left -= 1.0;
+        self.tokens -= 1.0;
     }
 
     /// True if the bucket was unused for so long that it is full.
@@ -65,24 +65,24 @@ impl Bucket {
     }
 }
 
-impl Account {
+impl Usage {
     /// Makes counters without any usage.
     pub(super) fn new(rate: u32, now: Instant) -> Self {
-        Account {
+        Usage {
             requests: 0,
             uploads: 0,
             bytes: 0,
             rests_until: None,
             noted: None,
-            turns: Arc::new(Semaphore::new(TURNS)),
-            long: Arc::new(Semaphore::new(1)),
+            permits: Arc::new(Semaphore::new(CONCURRENT)),
+            slow_permit: Arc::new(Semaphore::new(1)),
             bucket: Bucket::full(rate, BURST, now),
         }
     }
 
     /// Takes a token for a request, from the bucket refilled at `rate` per second. Returns true if there was one.
-    pub(super) fn may_ask(&mut self, rate: u32, now: Instant) -> bool {
-        let some = self.bucket.has_some(rate, now);
+    pub(super) fn take_token(&mut self, rate: u32, now: Instant) -> bool {
+        let some = self.bucket.has_token(rate, now);
         if some {
             self.bucket.take();
         }
@@ -90,7 +90,7 @@ impl Account {
     }
 
     /// True if there is no usage, and was none for a while.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
+    pub(super) fn is_unused(&self, now: Instant) -> bool {
         let busy = self.requests + self.uploads + self.bytes > 0;
         !busy && self.bucket.is_forgotten(now)
     }
@@ -103,29 +103,29 @@ mod tests {
     #[test]
     fn a_burst_is_let_through_and_then_the_rate_holds() {
         let start = Instant::now();
-        let mut account = Account::new(5, start);
-        let take = |account: &mut Account, now| {
+        let mut usage = Usage::new(5, start);
+        let take = |usage: &mut Usage, now| {
             let mut taken = 0;
-            while account.may_ask(5, now) {
+            while usage.take_token(5, now) {
                 taken += 1;
             }
             taken
         };
-        assert_eq!(take(&mut account, start), 50);
-        assert_eq!(take(&mut account, start + Duration::from_secs(2)), 10);
+        assert_eq!(take(&mut usage, start), 50);
+        assert_eq!(take(&mut usage, start + Duration::from_secs(2)), 10);
         assert_eq!(
-            take(&mut account, start + Duration::from_mins(2)),
+            take(&mut usage, start + Duration::from_mins(2)),
             50,
             "no more than a burst is saved up"
         );
     }
 
     #[test]
-    fn an_account_is_over_when_nothing_is_under_way_for_a_while() {
+    fn counters_without_usage_for_a_while_are_unused() {
         let start = Instant::now();
-        let mut account = Account::new(5, start);
-        assert!(!account.is_over(start) && account.is_over(start + FORGOTTEN * 2));
-        account.bytes = 1;
-        assert!(!account.is_over(start + FORGOTTEN * 2));
+        let mut usage = Usage::new(5, start);
+        assert!(!usage.is_unused(start) && usage.is_unused(start + FORGOTTEN * 2));
+        usage.bytes = 1;
+        assert!(!usage.is_unused(start + FORGOTTEN * 2));
     }
 }

@@ -17,9 +17,9 @@ const BLOCKING: usize = 8;
 pub struct WorkersRuntime {
     /// Accepts connections and refuses excess ones. All workers may share one queue, so no other work may hold up its
     /// thread.
-    porter: Option<Runtime>,
+    accepting: Option<Runtime>,
     /// Serves admitted connections.
-    rooms: Option<Runtime>,
+    serving: Option<Runtime>,
 }
 
 impl WorkersRuntime {
@@ -33,22 +33,22 @@ impl WorkersRuntime {
                 .enable_all()
                 .build()
                 .map_err(|e| {
-                    Failure::failed(format!("failed to start the threads of the workers' door: {e}"))
+                    Failure::failed(format!("failed to start the threads of the workers' sockets: {e}"))
                 })
         };
-        Ok(WorkersRuntime { porter: Some(start("workers-porter")?), rooms: Some(start("workers-door")?) })
+        Ok(WorkersRuntime { accepting: Some(start("workers-porter")?), serving: Some(start("workers-door")?) })
     }
 
     /// Returns the accepting and the serving runtime; none once they are stopped.
     pub(super) fn handles(&self) -> Option<(&Handle, &Handle)> {
-        self.porter.as_ref().map(Runtime::handle).zip(self.rooms.as_ref().map(Runtime::handle))
+        self.accepting.as_ref().map(Runtime::handle).zip(self.serving.as_ref().map(Runtime::handle))
     }
 }
 
 impl Drop for WorkersRuntime {
     fn drop(&mut self) {
         // May run on a thread of another runtime, which must not wait for these threads.
-        for runtime in self.porter.take().into_iter().chain(self.rooms.take()) {
+        for runtime in self.accepting.take().into_iter().chain(self.serving.take()) {
             runtime.shutdown_background();
         }
     }

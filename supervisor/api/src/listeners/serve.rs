@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::bounds::{Bound, Bounds, Group};
-use super::crowd::{Crowd, Entry, Seat};
-use super::gate::Gate;
-use super::slow::Slow;
-use super::stream::{Listener, Stream};
-use super::whose;
+use super::connection_limits::{ConnectionLimit, ConnectionLimits, Group};
+use super::connection_table::{ConnectionTable, Admitted, ConnectionPermit};
+use super::request_admission::RequestAdmission;
+use super::timed_stream::TimedStream;
+use super::stream::{Accept, Connection};
+use super::origin;
 use crate::identity::{Peer, person};
 use base::exit::Code;
 use base::failpoint;
@@ -42,7 +42,7 @@ const NOTED: Duration = Duration::from_mins(1);
 
 /// Kind of callers of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum CallerKind {
     Operator,
     /// Members of tenants.
     Member,
@@ -52,31 +52,31 @@ pub(super) enum Side {
 }
 
 #[derive(Debug)]
-pub(super) struct Door {
-    side: Side,
-    pub(super) shared: Doorway,
+pub(super) struct BoundedListener {
+    side: CallerKind,
+    pub(super) shared: ListenerContext,
     /// Runtime that serves admitted connections.
-    rooms: Handle,
-    pub(super) crowd: Arc<Crowd>,
+    runtime: Handle,
+    pub(super) connections: Arc<ConnectionTable>,
     noted: Mutex<HashMap<Group, Instant>>,
     /// Refusals as text, formatted once, because refused connections may come as fast as they can.
-    refusals: Mutex<HashMap<Bound, Arc<str>>>,
+    refusals: Mutex<HashMap<ConnectionLimit, Arc<str>>>,
 }
 
 /// Router behind the listeners, with its admission control.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub struct ApiRouter {
     /// Answers requests. Each must carry a [`Peer`] extension.
     pub router: Router,
     /// Admission control.
-    pub gate: Arc<Gate>,
+    pub admission: Arc<RequestAdmission>,
 }
 
 /// State shared by all listeners.
 #[derive(Clone, Debug)]
-pub struct Doorway {
+pub struct ListenerContext {
     /// Router and admission control.
-    pub front: Front,
+    pub front: ApiRouter,
     /// Boards and configuration.
     pub service: Arc<Service>,
     /// Descriptor limit of this process.
@@ -87,16 +87,16 @@ pub struct Doorway {
     pub stop: CancellationToken,
 }
 
-impl Door {
+impl BoundedListener {
     /// Makes a listener without connections.
-    pub(super) fn new(side: Side, shared: &Doorway, rooms: Handle) -> Self {
+    pub(super) fn new(side: CallerKind, shared: &ListenerContext, rooms: Handle) -> Self {
         let (crowd, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
-        Door { side, shared: shared.clone(), rooms, crowd, noted, refusals }
+        BoundedListener { side, shared: shared.clone(), runtime: rooms, connections: crowd, noted, refusals }
     }
 
     /// Returns the runtime that serves its connections.
-    pub(super) fn rooms(&self) -> Handle {
-        self.rooms.clone()
+    pub(super) fn runtime(&self) -> Handle {
+        self.runtime.clone()
     }
 
     /// Returns the limit on new connections of one run per second.
@@ -106,24 +106,24 @@ impl Door {
 
     /// Returns the limits on connections. Whatever the configuration says, most descriptors are reserved for boards,
     /// runs and operators.
-    pub(super) fn bounds(&self, group: Group) -> Bounds {
+    pub(super) fn bounds(&self, group: Group) -> ConnectionLimits {
         let config = self.shared.service.config();
         let share = |part: u64| usize::try_from(self.shared.descriptors / part).unwrap_or(usize::MAX);
         let api = &config.api;
         let (all, each, rate) = match self.side {
-            Side::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
+            CallerKind::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
             // A separate share, so that members cannot exclude workers or operators.
-            Side::Member => (
+            CallerKind::Member => (
                 api.connections.min(share(8)),
                 api.connections_per_worker,
                 api.connections_per_second_per_worker,
             ),
             // A reverse proxy in front of the dashboard opens the connections of all its users.
-            Side::Browser => {
+            CallerKind::Browser => {
                 let all = api.connections.min(share(8));
                 (all, (all / 2).max(1), api.connections_per_second_per_worker)
             }
-            Side::Worker => (
+            CallerKind::Worker => (
                 api.connections.min(share(4)),
                 api.connections_per_worker,
                 api.connections_per_second_per_worker,
@@ -131,12 +131,12 @@ impl Door {
         };
         let run = each.min(all);
         // Unidentified connections are short-lived: reading a request identifies the caller.
-        let each = if group == Group::Anyone && self.side != Side::Operator { (all / 4).max(1) } else { run };
-        Bounds { all, each, run, rate }
+        let each = if group == Group::Anyone && self.side != CallerKind::Operator { (all / 4).max(1) } else { run };
+        ConnectionLimits { all, each, run, rate }
     }
 
     /// Accepts connections until it is stopped; requests in progress are answered first.
-    pub(super) async fn attend(self: Arc<Self>, listener: impl Listener, stop: CancellationToken) {
+    pub(super) async fn accept_all(self: Arc<Self>, listener: impl Accept, stop: CancellationToken) {
         loop {
             let accepted = tokio::select! {
                 // Cancel-safe: a connection that is not accepted stays in the backlog.
@@ -153,42 +153,42 @@ impl Door {
         }
     }
 
-    fn receive<S: Stream>(&self, stream: S) {
+    fn receive<S: Connection>(&self, stream: S) {
         let peer = match self.peer(&stream) {
             Ok(peer) => peer,
             Err(unknown) => {
-                self.turn_away(&stream, unknown);
+                self.refuse_unknown(&stream, unknown);
                 return;
             }
         };
         let group = if let Peer::Browser(user) = peer { Group::User(user) } else { stream.group() };
-        let (seat, met) = match self.crowd.enter(group, self.bounds(group), Instant::now()) {
-            Entry::In(seat, met) => (seat, met),
-            Entry::Full(bound) => {
+        let (permit, met) = match self.connections.admit(group, self.bounds(group), Instant::now()) {
+            Admitted::In(permit, met) => (permit, met),
+            Admitted::Full(bound) => {
                 self.note(group, bound);
-                stream.say(self.refusal(bound).as_bytes());
+                stream.write_now(self.refusal(bound).as_bytes());
                 return;
             }
         };
         if let Some(bound) = met {
             self.note(group, bound);
         }
-        self.serve(stream, seat, peer);
+        self.serve(stream, permit, peer);
     }
 
     /// Returns the origin of a connection. A worker is identified by the token in each request; each other side
     /// requires a known user.
-    fn peer<S: Stream>(&self, stream: &S) -> Result<Peer, Unknown> {
+    fn peer<S: Connection>(&self, stream: &S) -> Result<Peer, Unknown> {
         Ok(match self.side {
-            Side::Operator => Peer::Operator(Arc::new(person(stream.user()?))),
-            Side::Member => Peer::Member(stream.user()?),
-            Side::Worker => Peer::Worker,
-            Side::Browser => Peer::Browser(stream.user()?),
+            CallerKind::Operator => Peer::Operator(Arc::new(person(stream.user()?))),
+            CallerKind::Member => Peer::Member(stream.user()?),
+            CallerKind::Worker => Peer::Worker,
+            CallerKind::Browser => Peer::Browser(stream.user()?),
         })
     }
 
     /// Refuses a connection of an unknown user.
-    fn turn_away<S: Stream>(&self, stream: &S, unknown: Unknown) {
+    fn refuse_unknown<S: Connection>(&self, stream: &S, unknown: Unknown) {
         let hint = match unknown {
             Unknown::Elsewhere(_) => {
                 "connect from 127.0.0.1 or [::1] of this host; a tunnel or a reverse proxy does so for other hosts"
@@ -201,23 +201,23 @@ impl Door {
             tracing::warn!(door = ?self.side, error = %unknown, "unknown_peer");
         }
         let failure = Failure::new(Code::NotPermitted, unknown.to_string()).hint(hint);
-        stream.say(response(&failure).as_bytes());
+        stream.write_now(response(&failure).as_bytes());
     }
 
     /// Serves an admitted connection.
-    pub(super) fn serve<S: Stream>(&self, stream: S, seat: Seat, peer: Peer) {
+    pub(super) fn serve<S: Connection>(&self, stream: S, permit: ConnectionPermit, peer: Peer) {
         // A connection that cannot change the runtime is gone.
-        let Ok(stream) = stream.leave() else { return };
+        let Ok(stream) = stream.detach() else { return };
         let (front, stop) = (self.shared.front.clone(), self.shared.stop.clone());
         let served = async move {
-            if let Ok(stream) = S::enter(stream) {
-                converse(stream, seat, peer, front, stop).await;
+            if let Ok(stream) = S::attach(stream) {
+                converse(stream, permit, peer, front, stop).await;
             }
         };
-        self.shared.tasks.spawn_on(served, &self.rooms);
+        self.shared.tasks.spawn_on(served, &self.runtime);
     }
 
-    fn refusal(&self, bound: Bound) -> Arc<str> {
+    fn refusal(&self, bound: ConnectionLimit) -> Arc<str> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         // There are as many entries as limits in the configuration, which may be reloaded.
         Arc::clone(refusals.entry(bound).or_insert_with(|| refusal(&bound.to_string()).into()))
@@ -232,19 +232,19 @@ impl Door {
     }
 
     /// Records an exceeded limit: in the log, and for the runs that it concerns.
-    pub(super) fn note(&self, group: Group, bound: Bound) {
+    pub(super) fn note(&self, group: Group, bound: ConnectionLimit) {
         if !self.is_news(group) {
             return;
         }
         tracing::warn!(door = ?self.side, peer = ?group, %bound, "throttled");
-        if self.side != Side::Worker {
+        if self.side != CallerKind::Worker {
             return;
         }
         let boards = self.shared.service.served();
         if let Group::Run(id, run) = group {
             let board = boards.iter().find(|board| board.id() == id);
             if let Some(board) = board {
-                super::gate::note(board, run, bound.key());
+                super::request_admission::note(board, run, bound.key());
             }
             return;
         }
@@ -252,8 +252,8 @@ impl Door {
         drop(tokio::task::spawn_blocking(move || {
             for board in boards {
                 let runs = board.readers().with(|view| view.open_runs()).unwrap_or_default();
-                for run in runs.into_iter().filter(|run| whose::is_of(group, run)) {
-                    super::gate::note(&board, run.id, bound.key());
+                for run in runs.into_iter().filter(|run| origin::is_of(group, run)) {
+                    super::request_admission::note(&board, run.id, bound.key());
                 }
             }
         }));
@@ -261,18 +261,18 @@ impl Door {
 }
 
 /// Answers the requests of a connection until it ends, is evicted or is cut off.
-async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, stop: CancellationToken) {
-    let handed = seat.clone();
+async fn converse(stream: impl Connection, permit: ConnectionPermit, peer: Peer, front: ApiRouter, stop: CancellationToken) {
+    let handed = permit.clone();
     let is_browser = matches!(peer, Peer::Browser(_));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer.clone());
         request.extensions_mut().insert(handed.clone());
-        let (seat, front) = (handed.clone(), front.clone());
+        let (permit, front) = (handed.clone(), front.clone());
         async move {
             failpoint::pass("answer");
             // While a run is paused, no further input is read from this connection either.
-            if let Some(until) = seat.run().and_then(|run| front.gate.rests_until(run)) {
+            if let Some(until) = permit.run().and_then(|run| front.admission.rests_until(run)) {
                 tokio::time::sleep_until(until.into()).await;
             }
             front.router.oneshot(request).await
@@ -283,19 +283,19 @@ async fn converse(stream: impl Stream, seat: Seat, peer: Peer, front: Front, sto
         .header_read_timeout(HEAD)
         .max_buf_size(BUFFER)
         .max_headers(FIELDS)
-        .serve_connection(TokioIo::new(Slow::new(stream)), service)
+        .serve_connection(TokioIo::new(TimedStream::new(stream)), service)
         // For event streams over WebSocket.
         .with_upgrades();
     tokio::select! {
         // An error of the peer ends the connection; nothing needs to be done.
         ended = Pin::new(&mut connection) => drop(ended),
-        () = seat.told_to_leave() => {
+        () = permit.evicted() => {
             let Some(parts) = connection.into_parts() else { return };
             let stream = parts.io.into_inner().into_inner();
-            stream.say(refusal("others need the connection, and it was not used").as_bytes());
+            stream.write_now(refusal("others need the connection, and it was not used").as_bytes());
         }
         // A connection without a request gets no response at the daemon's stop.
-        () = stop.cancelled() => if seat.is_busy() {
+        () = stop.cancelled() => if permit.is_busy() {
             Pin::new(&mut connection).graceful_shutdown();
             drop(connection.await);
         } else if is_browser {

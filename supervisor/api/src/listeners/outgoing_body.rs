@@ -9,8 +9,8 @@ use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
-use super::crowd::Busy;
-use super::gate::{Pass, Reserved};
+use super::connection_table::Busy;
+use super::request_admission::{RequestPermit, Reserved};
 use base::failure::Failure;
 
 /// Size of a piece of a reply, in bytes. The few pieces that the connection has taken no longer count.
@@ -22,9 +22,9 @@ pub struct Streamed;
 
 /// Body of a reply, with its reservations.
 #[derive(Debug)]
-pub(in super::super) struct Outgoing {
+pub(in super::super) struct OutgoingBody {
     source: Source,
-    _pass: Option<Arc<Pass>>,
+    _permit: Option<Arc<RequestPermit>>,
     _reserved: Option<Reserved>,
     _busy: Option<Busy>,
 }
@@ -35,12 +35,12 @@ enum Source {
     Stream(Body),
 }
 
-impl Outgoing {
+impl OutgoingBody {
     /// Charges a reply to the caller. A reply that exceeds the caller's limit together with its unread replies is
     /// refused.
     pub(in super::super) async fn charge(
         response: Response,
-        pass: Option<Arc<Pass>>,
+        permit: Option<Arc<RequestPermit>>,
         busy: Option<Busy>,
     ) -> Response {
         let (parts, body) = response.into_parts();
@@ -50,14 +50,14 @@ impl Outgoing {
             match body.collect().await {
                 Ok(whole) => {
                     let bytes = whole.to_bytes();
-                    reserve(pass.as_deref(), &bytes).map(|reserved| (parts, Source::Whole(bytes), reserved))
+                    reserve(permit.as_deref(), &bytes).map(|reserved| (parts, Source::Whole(bytes), reserved))
                 }
                 Err(error) => Err(Failure::failed(format!("the reply was not made: {error}"))),
             }
         };
         match charged {
             Ok((parts, source, reserved)) => {
-                let body = Outgoing { source, _pass: pass, _reserved: reserved, _busy: busy };
+                let body = OutgoingBody { source, _permit: permit, _reserved: reserved, _busy: busy };
                 Response::from_parts(parts, Body::new(body))
             }
             Err(failure) => failure.into_response(),
@@ -65,11 +65,11 @@ impl Outgoing {
     }
 }
 
-fn reserve(pass: Option<&Pass>, bytes: &Bytes) -> Result<Option<Reserved>, Failure> {
-    pass.map(|pass| pass.reserve(bytes.len())).transpose()
+fn reserve(permit: Option<&RequestPermit>, bytes: &Bytes) -> Result<Option<Reserved>, Failure> {
+    permit.map(|permit| permit.reserve(bytes.len())).transpose()
 }
 
-impl hyper::body::Body for Outgoing {
+impl hyper::body::Body for OutgoingBody {
     type Data = Bytes;
     type Error = axum::Error;
 

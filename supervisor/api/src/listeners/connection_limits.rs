@@ -17,7 +17,7 @@ pub(crate) enum Group {
 
 /// Limits on the concurrent connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct ConnectionLimits {
     pub(super) all: usize,
     /// Limit on one group.
     pub(super) each: usize,
@@ -29,7 +29,7 @@ pub(super) struct Bounds {
 
 /// An exceeded limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Bound {
+pub(crate) enum ConnectionLimit {
     /// Limit on one group.
     Each(usize),
     /// Limit on the listener.
@@ -38,23 +38,23 @@ pub(crate) enum Bound {
     Rate(u32),
 }
 
-impl Bound {
+impl ConnectionLimit {
     /// Returns its name in an event of the run.
     pub(super) fn key(self) -> &'static str {
         match self {
-            Bound::Each(_) => "connections_per_worker",
-            Bound::All(_) => "connections",
-            Bound::Rate(_) => "connections_per_second_per_worker",
+            ConnectionLimit::Each(_) => "connections_per_worker",
+            ConnectionLimit::All(_) => "connections",
+            ConnectionLimit::Rate(_) => "connections_per_second_per_worker",
         }
     }
 }
 
-impl std::fmt::Display for Bound {
+impl std::fmt::Display for ConnectionLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Bound::Each(most) => write!(f, "{most} connections are open, the limit of one worker"),
-            Bound::All(most) => write!(f, "{most} connections are open, the limit of all workers"),
-            Bound::Rate(rate) => write!(f, "more than {rate} connections a second were opened for too long"),
+            ConnectionLimit::Each(most) => write!(f, "{most} connections are open, the limit of one worker"),
+            ConnectionLimit::All(most) => write!(f, "{most} connections are open, the limit of all workers"),
+            ConnectionLimit::Rate(rate) => write!(f, "more than {rate} connections a second were opened for too long"),
         }
     }
 }

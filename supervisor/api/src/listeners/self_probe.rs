@@ -7,42 +7,42 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex, mpsc};
 
-use super::stream::Listener;
+use super::stream::Accept;
 
 /// Request of the probe. Any response, also a refusal, shows that the listener serves.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: supervisor\r\nconnection: close\r\n\r\n";
 
 /// Sender of self-probes.
 #[derive(Debug)]
-pub struct Bell {
+pub struct SelfProbe {
     /// Connections to the listener, one at a time: the prober waits for the response.
     connections: mpsc::Sender<UnixStream>,
 }
 
 /// Listener that also accepts self-probe connections; without a socket it accepts only these.
 #[derive(Debug)]
-pub(super) struct Belled {
+pub(super) struct ProbedListener {
     listener: Option<UnixListener>,
-    rung: Mutex<mpsc::Receiver<UnixStream>>,
+    probes: Mutex<mpsc::Receiver<UnixStream>>,
 }
 
 /// Makes a prober, and the receiver for its listener.
-pub(super) fn bell() -> (Bell, mpsc::Receiver<UnixStream>) {
-    let (connections, rung) = mpsc::channel(1);
-    (Bell { connections }, rung)
+pub(super) fn self_probe() -> (SelfProbe, mpsc::Receiver<UnixStream>) {
+    let (connections, probes) = mpsc::channel(1);
+    (SelfProbe { connections }, probes)
 }
 
-impl Belled {
-    pub(super) fn new(listener: Option<UnixListener>, rung: mpsc::Receiver<UnixStream>) -> Self {
-        Belled { listener, rung: Mutex::new(rung) }
+impl ProbedListener {
+    pub(super) fn new(listener: Option<UnixListener>, probes: mpsc::Receiver<UnixStream>) -> Self {
+        ProbedListener { listener, probes: Mutex::new(probes) }
     }
 }
 
-impl Listener for Belled {
+impl Accept for ProbedListener {
     type Stream = UnixStream;
 
     async fn accept(&self) -> io::Result<UnixStream> {
-        let mut rung = self.rung.lock().await;
+        let mut probes = self.probes.lock().await;
         let accepted = async {
             match &self.listener {
                 Some(listener) => listener.accept().await,
@@ -53,17 +53,17 @@ impl Listener for Belled {
             // Both are cancel-safe: a connection that is not taken stays in its queue.
             accepted = accepted => accepted.map(|(stream, _)| stream),
             // If the prober is gone, only the socket remains.
-            Some(stream) = rung.recv() => Ok(stream),
+            Some(stream) = probes.recv() => Ok(stream),
         }
     }
 }
 
-impl Bell {
+impl SelfProbe {
     /// Waits until the listener has responded.
     ///
     /// # Errors
     /// No listener accepts any more, or descriptors are exhausted.
-    pub async fn ring(&self) -> io::Result<()> {
+    pub async fn probe(&self) -> io::Result<()> {
         let (mut near, far) = UnixStream::pair()?;
         self.connections.send(far).await.map_err(|_| io::ErrorKind::BrokenPipe)?;
         near.write_all(REQUEST).await?;
@@ -76,20 +76,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_bell_is_answered_by_who_receives_at_the_door_and_fails_where_nobody_does() {
+    async fn a_probe_is_answered_by_a_serving_listener_and_fails_without_one() {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
-        let (bell, rung) = bell();
-        let door = Belled::new(Some(listener), rung);
+        let (prober, probes) = self_probe();
+        let listener = ProbedListener::new(Some(listener), probes);
         let serve = async {
-            let mut stream = door.accept().await.unwrap();
+            let mut stream = listener.accept().await.unwrap();
             let mut request = vec![0; REQUEST.len()];
             stream.read_exact(&mut request).await.unwrap();
             stream.write_all(b"HTTP/1.1 404").await.unwrap();
         };
-        let (rung, ()) = tokio::join!(bell.ring(), serve);
-        rung.unwrap();
-        drop(door);
-        assert_eq!(bell.ring().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let (probes, ()) = tokio::join!(prober.probe(), serve);
+        probes.unwrap();
+        drop(listener);
+        assert_eq!(prober.probe().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }
