@@ -25,7 +25,7 @@ use host::kept::{self, KeptHome, Left};
 use host::neighbours;
 use host::remove::remove_forgotten;
 use host::uids::Uids;
-use net::proxy::Alone;
+use net::proxy::CommandProxy;
 use setup::config::Config;
 use setup::lanes::{Lane, LoginCommand, search_path};
 use setup::roster::{CannotRun, Roster};
@@ -139,7 +139,7 @@ impl Login<'_> {
         RunDir::create(&run, &spec)
             .map_err(|e| Failure::failed(format!("failed to {}", base::failure::with_causes(&e))))?;
         let note = |denied: &kernel::Denied| base::terminal::complain(&denied.text);
-        let _proxy = proxy.map(|keeper| Alone::serve(&policy, keeper, note)).transpose()?;
+        let _proxy = proxy.map(|keeper| CommandProxy::serve(&policy, keeper, note)).transpose()?;
         let code = attended(&run).await;
         let removed = remove_run(&run);
         let code = code?;

@@ -43,7 +43,7 @@ use host::manager_socket::{self, OperatorSocket};
 use host::service_link::ServiceLink;
 use host::sockets;
 use host::spare::Spares;
-use net::proxy::WaysOut;
+use net::proxy::RunProxies;
 use net::telemetry::Tracer;
 use service::{Listener as _, Mode, Service};
 use setup::config::definitions::Defect;
@@ -94,7 +94,7 @@ pub async fn run(
     let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let doors = Arc::new(RunListeners::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
-    let out = WaysOut::new(descriptors, service.quotas());
+    let out = RunProxies::new(descriptors, service.quotas());
     let ways = Ways { port: listeners.port(), doors: Arc::clone(&doors), out };
     let host = make_host(&root, support, cgroups, spares, ways).await?;
     gap.inspect(|why| tracing::info!(%why, "limits_not_held"));
@@ -320,7 +320,7 @@ fn serve_cgroups(root: &Root, extent: Extent) -> (Result<Cgroups, String>, Hande
 struct Ways {
     port: Option<u16>,
     doors: Arc<RunListeners>,
-    out: WaysOut,
+    out: RunProxies,
 }
 
 /// Makes the record of this host and its daemon that runs need.

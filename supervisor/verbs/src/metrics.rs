@@ -15,7 +15,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::{Event, OwnerLink, Phase, Snapshot};
-use net::telemetry::Counts;
+use net::telemetry::ExportCounts;
 use service::{BoardHandle, Service};
 
 /// Print metrics for a monitoring system
@@ -209,7 +209,7 @@ impl Automatic {
     }
 }
 
-fn of_traces(measured: &mut Measured, counts: &Counts) {
+fn of_traces(measured: &mut Measured, counts: &ExportCounts) {
     measured.counter(
         "spans_exported",
         "Spans that the collector has taken.",

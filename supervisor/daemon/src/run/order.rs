@@ -18,7 +18,7 @@ use api::RunListeners;
 use base::paths::Root;
 use host::cgroup::Cgroups;
 use host::spare::Spares;
-use net::proxy::WaysOut;
+use net::proxy::RunProxies;
 use setup::config::Config;
 use setup::lanes::{Lane, Skill};
 use setup::roster::{Home, RunLimits, Share};
@@ -34,7 +34,7 @@ pub(crate) struct Host {
     pub(crate) spares: Spares,
     pub port: Option<u16>,
     pub doors: Arc<RunListeners>,
-    pub ways: WaysOut,
+    pub ways: RunProxies,
     pub hostname: String,
     pub boot_id: String,
     /// Identity of the root's directory.

@@ -18,7 +18,7 @@ use super::run_task::adopt;
 use super::{remains, survivors};
 use base::failure::Failure;
 use host::{ended, remove, watch};
-use net::proxy::Served;
+use net::proxy::ProxiedRun;
 use service::BoardHandle;
 use setup::roster::Share;
 
@@ -99,7 +99,7 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
     let Ok(dir) = RunDir::open(&context.host.root.run_dir(board.name(), run.id)) else { return };
     let Ok(spec) = dir.spec() else { return };
     let Some(keeper) = spec.surroundings.proxy else { return };
-    let served = Served {
+    let served = ProxiedRun {
         run: run.id,
         tenant: task.and_then(|task| task.tenant.clone()),
         policy: &spec.policy,

@@ -24,7 +24,7 @@ use super::stage::Stage;
 use base::exit::Code;
 use base::failpoint;
 use host::watch::Watched;
-use net::proxy::Served;
+use net::proxy::ProxiedRun;
 use service::BoardHandle;
 use setup::roster::Roster;
 
@@ -93,7 +93,7 @@ pub(crate) async fn run_task(
     let keeper = context.host.root.keeper(board.name(), run.id);
     let stores = context.host.root.secret_stores();
     let (dir, lane) = (launch.dir.path(), launch.lane.clone());
-    let served = Served { run: run.id, tenant, policy: &launch.policy, lane, keeper, dir, stores, ca };
+    let served = ProxiedRun { run: run.id, tenant, policy: &launch.policy, lane, keeper, dir, stores, ca };
     if let Err(error) = context.host.ways.open(&board, served) {
         tracing::error!(task = %key, run = %run.id, %error, "proxy_not_served");
     }

@@ -84,7 +84,7 @@ const OF_PROXIES_BEGIN: [&str; 8] = [
 ];
 
 /// True if a parameter of this name is removed, and so is a header.
-fn stays(name: &str) -> bool {
+fn is_credential(name: &str) -> bool {
     let plain = plain(name);
     let has_credential = NAMES.contains(&plain.as_str()) || ENDS.iter().any(|end| plain.ends_with(end));
     // Frameworks read the parameter `_method` as the method.
@@ -93,18 +93,18 @@ fn stays(name: &str) -> bool {
 }
 
 /// True if a header of this name is removed.
-pub(super) fn header_stays(name: &str) -> bool {
+pub(super) fn is_withheld_header(name: &str) -> bool {
     let plain = plain(name);
     let is_of_proxies =
         OF_PROXIES.contains(&plain.as_str()) || OF_PROXIES_BEGIN.iter().any(|begin| plain.starts_with(begin));
-    stays(name) || is_of_proxies
+    is_credential(name) || is_of_proxies
 }
 
 /// Returns the path without the parameters that are removed.
 pub(super) fn without_credentials(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
     // Some servers separate parameters at `;` too.
-    let is_kept = |pair: &&str| !stays(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
+    let is_kept = |pair: &&str| !is_credential(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
     let kept: Vec<&str> = query.split(['&', ';']).filter(is_kept).collect();
     if kept.len() == query.split(['&', ';']).count() {
         return format!("{path}?{query}");
@@ -163,7 +163,7 @@ mod tests {
             "auth",
             "password",
         ] {
-            assert!(stays(name), "{name}");
+            assert!(is_credential(name), "{name}");
         }
         for name in [
             "anthropic-version",
@@ -184,7 +184,7 @@ mod tests {
             "content-encoding",
             "monkey",
         ] {
-            assert!(!stays(name), "{name}");
+            assert!(!is_credential(name), "{name}");
         }
     }
 
@@ -215,12 +215,12 @@ mod tests {
             "Authorization",
             "X-HTTP-Method-Override",
         ] {
-            assert!(header_stays(name), "{name}");
+            assert!(is_withheld_header(name), "{name}");
         }
         for name in
             ["viaduct", "x-request-id", "x-stainless-os", "origin", "referer", "user-agent", "x-client-name"]
         {
-            assert!(!header_stays(name), "{name}");
+            assert!(!is_withheld_header(name), "{name}");
         }
         assert_eq!(without_credentials("/v1?via=air&forwarded=1"), "/v1?via=air&forwarded=1");
     }

@@ -34,10 +34,10 @@ pub enum TlsError {
 
 /// Trusted certificates, read on first use and again after a change of the configured file.
 #[derive(Debug, Default)]
-pub(super) struct Trust(Mutex<Option<Read>>);
+pub(super) struct Trust(Mutex<Option<LoadedTrust>>);
 
 #[derive(Debug)]
-struct Read {
+struct LoadedTrust {
     of: (Option<PathBuf>, Option<SystemTime>),
     config: Arc<ClientConfig>,
 }
@@ -48,13 +48,13 @@ impl Trust {
         let changed = extra.and_then(|path| path.metadata().ok()?.modified().ok());
         let of = (extra.map(Path::to_owned), changed);
         let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Read { of: known, config }) = &*read
+        if let Some(LoadedTrust { of: known, config }) = &*read
             && *known == of
         {
             return Ok(Arc::clone(config));
         }
         let config = Arc::new(client(extra)?);
-        *read = Some(Read { of, config: Arc::clone(&config) });
+        *read = Some(LoadedTrust { of, config: Arc::clone(&config) });
         Ok(config)
     }
 }

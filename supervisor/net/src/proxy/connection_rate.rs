@@ -9,14 +9,14 @@ const A_SECOND: u32 = 100;
 
 /// Pace of one run.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct ConnectionRate {
     second: Instant,
     accepted: u32,
 }
 
-impl Pace {
+impl ConnectionRate {
     pub(super) fn start() -> Self {
-        Pace { second: Instant::now(), accepted: 0 }
+        ConnectionRate { second: Instant::now(), accepted: 0 }
     }
 
     /// Counts a connection, and waits for the next second if the limit is reached.
@@ -26,7 +26,7 @@ impl Pace {
             tokio::time::sleep_until(end).await;
         }
         if Instant::now() >= end {
-            *self = Pace::start();
+            *self = ConnectionRate::start();
         }
         self.accepted += 1;
     }
@@ -39,7 +39,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_has_a_number_of_connections_in_each_second() {
         let start = Instant::now();
-        let mut pace = Pace::start();
+        let mut pace = ConnectionRate::start();
         for _ in 0..A_SECOND {
             pace.next().await;
         }

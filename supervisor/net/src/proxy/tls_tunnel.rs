@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
-use super::answer::answer;
+use super::own_response::respond;
 use super::broker::{self, Aim};
 use super::head;
 use super::terms::Terms;
@@ -43,6 +43,6 @@ pub(super) async fn serve(
     };
     match head::read_inside(&mut inside, target).await {
         Ok(head) => broker::serve(inside, head, Aim::Tunnel(target), terms).await,
-        Err(error) => answer(inside, error.status(), &error.to_string()).await,
+        Err(error) => respond(inside, error.status(), &error.to_string()).await,
     }
 }

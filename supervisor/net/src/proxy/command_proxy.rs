@@ -8,12 +8,12 @@ use policies::{Policy, SecretStores};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use super::meter::{Ask, Meter};
+use super::meter::{ReadBalance, Meter};
 use super::reach::Lookups;
-use super::shares::{Shares, Taker};
-use super::tally::Tally;
-use super::terms::{Keys, Terms};
-use super::ways::{LOOKUP_THREADS, OF_ALL, attend, listener_of};
+use super::resource_claims::{SharedResource, Claimant};
+use super::traffic::Traffic;
+use super::terms::{BrokerKeys, Terms};
+use super::run_proxies::{LOOKUP_THREADS, OF_ALL, accept_run, listener_of};
 use base::failure::Failure;
 
 /// Number of threads that resolve names.
@@ -21,12 +21,12 @@ const THREADS: usize = 4;
 
 /// A proxy without brokers that is served until this is dropped.
 #[derive(Debug)]
-pub struct Alone {
+pub struct CommandProxy {
     runtime: Option<Runtime>,
     close: CancellationToken,
 }
 
-impl Alone {
+impl CommandProxy {
     /// Serves the proxy of a command under a policy, once its keeper has a listening socket. `note` is called for
     /// each refusal.
     pub fn serve(
@@ -43,19 +43,19 @@ impl Alone {
         let runtime =
             runtime.map_err(|e| Failure::failed(format!("failed to start the thread of the proxy: {e}")))?;
         let close = CancellationToken::new();
-        let seats = Shares::new(OF_ALL);
-        let tally: Arc<Tally> = Arc::default();
+        let connections = SharedResource::new(OF_ALL);
+        let traffic: Arc<Traffic> = Arc::default();
         // The command belongs to no board, so its use is charged to no budget.
-        let ask: Ask = Arc::new(|| Ok(Balance::default()));
+        let ask: ReadBalance = Arc::new(|| Ok(Balance::default()));
         let nobody = BoardId(uuid::Uuid::nil());
-        let meter = Meter::new(nobody, Arc::clone(&tally), SharedQuotas::default(), Arc::default(), ask);
+        let meter = Meter::new(nobody, Arc::clone(&traffic), SharedQuotas::default(), Arc::default(), ask);
         let terms = Terms {
             lane: None,
             policy: policy.clone(),
-            tally,
+            traffic: traffic,
             meter,
-            lookups: Lookups::new(Taker::with(LOOKUP_THREADS), Shares::new(LOOKUP_THREADS)),
-            keys: Keys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
+            lookups: Lookups::new(Claimant::with(LOOKUP_THREADS), SharedResource::new(LOOKUP_THREADS)),
+            keys: BrokerKeys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
             authority: None,
             note: Box::new(move |denied, _| note(&denied)),
             note_budget: Box::new(|_| {}),
@@ -65,7 +65,7 @@ impl Alone {
             let served = async {
                 if let Ok(Some(listener)) = listener_of(&keeper).await {
                     // No run of a board has the number 0.
-                    attend(listener, Arc::new(terms), &seats, RunId(0), &closed).await;
+                    accept_run(listener, Arc::new(terms), &connections, RunId(0), &closed).await;
                 }
             };
             tokio::select! {
@@ -74,11 +74,11 @@ impl Alone {
                 () = closed.cancelled() => {}
             }
         });
-        Ok(Alone { runtime: Some(runtime), close })
+        Ok(CommandProxy { runtime: Some(runtime), close })
     }
 }
 
-impl Drop for Alone {
+impl Drop for CommandProxy {
     fn drop(&mut self) {
         self.close.cancel();
         // May run on a thread of another runtime, which must not wait for these threads.

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::authority::Authority;
 use super::connection::serve;
-use super::meter::{Ask, Meter, Purses};
-use super::pace::Pace;
+use super::meter::{ReadBalance, Meter, DayBudgets};
+use super::connection_rate::ConnectionRate;
 use super::reach::Lookups;
-use super::shares::{Shares, Taker};
-use super::tally::{DeniedHost, Tally};
-use super::terms::{Keys, Terms};
+use super::resource_claims::{SharedResource, Claimant};
+use super::traffic::{DeniedHost, Traffic};
+use super::terms::{BrokerKeys, Terms};
 use super::tls::Trust;
 use base::failure::Failure;
 use service::BoardHandle;
@@ -43,27 +43,27 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// First and longest interval between checks for a shim that is starting.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
-type Key = (BoardId, RunId);
+type RunKey = (BoardId, RunId);
 /// Tenant of a board; none for the tasks without a tenant.
 type TenantKey = (BoardId, Option<Tenant>);
 
 /// Proxies of one daemon.
 #[derive(Debug)]
-pub struct WaysOut {
+pub struct RunProxies {
     runtime: Mutex<Option<Runtime>>,
-    seats: Arc<Shares>,
-    lookups: Arc<Shares>,
+    connections: Arc<SharedResource>,
+    lookups: Arc<SharedResource>,
     /// Takers of look-ups, while a run of the tenant has a proxy.
-    tenants: Mutex<HashMap<TenantKey, Weak<Taker>>>,
+    tenants: Mutex<HashMap<TenantKey, Weak<Claimant>>>,
     trust: Arc<Trust>,
     quotas: SharedQuotas,
-    purses: Arc<Purses>,
-    ways: Mutex<HashMap<Key, Way>>,
+    day_budgets: Arc<DayBudgets>,
+    proxies: Mutex<HashMap<RunKey, RunProxy>>,
 }
 
 /// Run whose proxy is served.
 #[derive(Debug)]
-pub struct Served<'a> {
+pub struct ProxiedRun<'a> {
     pub run: RunId,
     pub tenant: Option<Tenant>,
     pub policy: &'a Policy,
@@ -81,42 +81,42 @@ pub struct Served<'a> {
 
 /// Proxy of one run.
 #[derive(Debug)]
-struct Way {
+struct RunProxy {
     board: Arc<BoardHandle>,
-    tally: Arc<Tally>,
+    traffic: Arc<Traffic>,
     close: CancellationToken,
 }
 
-impl WaysOut {
+impl RunProxies {
     /// Makes the set without proxies. Connections are limited to a part of the descriptor limit.
     pub fn new(descriptors: u64, quotas: SharedQuotas) -> Self {
         let all = usize::try_from(descriptors / 8).unwrap_or(OF_ALL).clamp(1, OF_ALL);
-        WaysOut {
+        RunProxies {
             runtime: Mutex::default(),
-            seats: Shares::new(all),
-            lookups: Shares::new(LOOKUP_THREADS),
+            connections: SharedResource::new(all),
+            lookups: SharedResource::new(LOOKUP_THREADS),
             tenants: Mutex::default(),
             trust: Arc::default(),
             quotas,
-            purses: Arc::default(),
-            ways: Mutex::default(),
+            day_budgets: Arc::default(),
+            proxies: Mutex::default(),
         }
     }
 
     /// Serves the proxy of a run, once its keeper has a listening socket. Does nothing if the policy has no proxy.
-    pub fn open(&self, board: &Arc<BoardHandle>, served: Served<'_>) -> Result<(), Failure> {
-        let Served { run, tenant, policy, lane, keeper, dir, stores, ca } = served;
+    pub fn open(&self, board: &Arc<BoardHandle>, served: ProxiedRun<'_>) -> Result<(), Failure> {
+        let ProxiedRun { run, tenant, policy, lane, keeper, dir, stores, ca } = served;
         if !policy.has_proxy() {
             return Ok(());
         }
         let runtime = self.handle()?;
-        let (tally, close) = (Arc::new(Tally::default()), CancellationToken::new());
-        let way = Way { board: Arc::clone(board), tally: Arc::clone(&tally), close: close.clone() };
+        let (traffic, close) = (Arc::new(Traffic::default()), CancellationToken::new());
+        let proxy = RunProxy { board: Arc::clone(board), traffic: Arc::clone(&traffic), close: close.clone() };
         // A run that is taken over again replaces its former proxy.
-        if let Some(former) = self.ways().insert((board.id(), run), way) {
+        if let Some(former) = self.proxies().insert((board.id(), run), proxy) {
             former.close.cancel();
         }
-        let (noted, seats) = (Arc::clone(board), Arc::clone(&self.seats));
+        let (noted, connections) = (Arc::clone(board), Arc::clone(&self.connections));
         let note = move |denied: Denied, target: &Target| {
             let host = target.to_string();
             tracing::info!(%run, host, policy = denied.policy, "egress_denied");
@@ -128,11 +128,11 @@ impl WaysOut {
             submit(&noted, move |board| board.note_budget_spent(run, &spent));
         };
         let asked = Arc::clone(board);
-        let ask: Ask =
+        let ask: ReadBalance =
             Arc::new(move || asked.readers().with(|view| view.balance(run)).map_err(io::Error::other));
-        let (quotas, purses) = (self.quotas.clone(), Arc::clone(&self.purses));
-        let meter = Meter::new(board.id(), Arc::clone(&tally), quotas, purses, ask);
-        let counted = Arc::clone(&tally);
+        let (quotas, day_budgets) = (self.quotas.clone(), Arc::clone(&self.day_budgets));
+        let meter = Meter::new(board.id(), Arc::clone(&traffic), quotas, day_budgets, ask);
+        let counted = Arc::clone(&traffic);
         let authority = Authority::read(dir).unwrap_or_else(|error| {
             tracing::error!(%run, %error, "authority_not_read");
             None
@@ -140,10 +140,10 @@ impl WaysOut {
         let terms = Terms {
             policy: policy.clone(),
             lane,
-            tally,
+            traffic: traffic,
             meter,
             lookups: Lookups::new(self.tenant((board.id(), tenant)), Arc::clone(&self.lookups)),
-            keys: Keys { stores, ca, trust: Arc::clone(&self.trust) },
+            keys: BrokerKeys { stores, ca, trust: Arc::clone(&self.trust) },
             authority,
             note: Box::new(note),
             note_budget: Box::new(note_budget),
@@ -154,7 +154,7 @@ impl WaysOut {
             let attended = async {
                 match listener_of(&keeper).await {
                     Ok(Some(listener)) => {
-                        attend(listener, Arc::new(terms), &seats, run, &close).await;
+                        accept_run(listener, Arc::new(terms), &connections, run, &close).await;
                     }
                     // The keeper ended before it had a listening socket.
                     Ok(None) => {}
@@ -172,12 +172,12 @@ impl WaysOut {
     }
 
     /// Closes the proxy of a run without live processes, and records its traffic.
-    pub fn close(&self, key: Key) {
-        let Some(way) = self.ways().remove(&key) else { return };
-        way.close.cancel();
-        let (run, figures) = (key.1, way.tally.figures());
+    pub fn close(&self, key: RunKey) {
+        let Some(proxy) = self.proxies().remove(&key) else { return };
+        proxy.close.cancel();
+        let (run, figures) = (key.1, proxy.traffic.figures());
         if figures != Egress::default() {
-            submit(&way.board, move |board| {
+            submit(&proxy.board, move |board| {
                 board.record_egress(run, &figures)?;
                 board.note_egress(run, &figures)
             });
@@ -186,29 +186,29 @@ impl WaysOut {
 
     /// Stores the statistics of runs that continue without this daemon. The next daemon resumes from them.
     pub fn keep_figures(&self) {
-        for ((_, run), way) in self.ways().drain() {
-            way.close.cancel();
-            let figures = way.tally.figures();
-            submit(&way.board, move |board| board.record_egress(run, &figures).map(drop));
+        for ((_, run), proxy) in self.proxies().drain() {
+            proxy.close.cancel();
+            let figures = proxy.traffic.figures();
+            submit(&proxy.board, move |board| board.record_egress(run, &figures).map(drop));
         }
     }
 
     /// Returns the time at which services that refused a run accept requests again, as far as they named times.
-    pub fn opens(&self, key: Key) -> Option<Timestamp> {
-        self.ways().get(&key)?.tally.opens()
+    pub fn opens(&self, key: RunKey) -> Option<Timestamp> {
+        self.proxies().get(&key)?.traffic.opens()
     }
 
     /// Returns the contact of a run with its services.
-    pub fn contact(&self, key: Key) -> Contact {
-        self.ways().get(&key).map(|way| way.tally.contact()).unwrap_or_default()
+    pub fn contact(&self, key: RunKey) -> Contact {
+        self.proxies().get(&key).map(|proxy| proxy.traffic.contact()).unwrap_or_default()
     }
 
     /// Returns the contact of a run that is over. If it ended while no daemon served its proxy, the recorded statistics
     /// count. Blocking.
     pub fn last_contact(&self, board: &BoardHandle, run: RunId) -> Contact {
-        let known = self.ways().get(&(board.id(), run)).map(|way| way.tally.contact());
+        let known = self.proxies().get(&(board.id(), run)).map(|proxy| proxy.traffic.contact());
         known.unwrap_or_else(|| match board.readers().with(|view| view.egress(run)) {
-            Ok(counted) => counted.as_ref().map(Tally::recorded).unwrap_or_default(),
+            Ok(counted) => counted.as_ref().map(Traffic::recorded).unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(%run, %error, "egress_not_read");
                 Contact::default()
@@ -217,23 +217,23 @@ impl WaysOut {
     }
 
     /// Returns the latest refusal by a run's proxy.
-    pub fn last_denied(&self, key: Key) -> Option<DeniedHost> {
-        self.ways().get(&key)?.tally.last_denied()
+    pub fn last_denied(&self, key: RunKey) -> Option<DeniedHost> {
+        self.proxies().get(&key)?.traffic.last_denied()
     }
 
-    fn tenant(&self, key: TenantKey) -> Arc<Taker> {
+    fn tenant(&self, key: TenantKey) -> Arc<Claimant> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        tenants.retain(|_, taker| taker.strong_count() > 0);
+        tenants.retain(|_, claimant| claimant.strong_count() > 0);
         let known = tenants.get(&key).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let taker = Taker::with(LOOKUP_THREADS);
-            tenants.insert(key, Arc::downgrade(&taker));
-            taker
+            let claimant = Claimant::with(LOOKUP_THREADS);
+            tenants.insert(key, Arc::downgrade(&claimant));
+            claimant
         })
     }
 
-    fn ways(&self) -> MutexGuard<'_, HashMap<Key, Way>> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+    fn proxies(&self) -> MutexGuard<'_, HashMap<RunKey, RunProxy>> {
+        self.proxies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the runtime of all proxies, started for the first one. Proxy traffic takes no time of the daemon's
@@ -255,7 +255,7 @@ impl WaysOut {
     }
 }
 
-impl Drop for WaysOut {
+impl Drop for RunProxies {
     fn drop(&mut self) {
         // May run on a thread of another runtime, which must not wait for these threads.
         if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -265,23 +265,23 @@ impl Drop for WaysOut {
 }
 
 /// Resumes the statistics that an earlier daemon recorded for the run.
-async fn resume(board: &Arc<BoardHandle>, run: RunId, tally: &Tally) {
+async fn resume(board: &Arc<BoardHandle>, run: RunId, traffic: &Traffic) {
     let asked = Arc::clone(board);
     let read = tokio::task::spawn_blocking(move || asked.readers().with(|view| view.egress(run))).await;
     match read.map_err(io::Error::other).and_then(|read| read.map_err(io::Error::other)) {
-        Ok(Some(counted)) => tally.resume(&counted),
+        Ok(Some(counted)) => traffic.resume(&counted),
         Ok(None) => {}
         Err(error) => tracing::warn!(%run, %error, "egress_not_read"),
     }
 }
 
 /// Stores the statistics soon after each change. Never ends.
-async fn keep_figures(board: &BoardHandle, run: RunId, tally: &Tally) {
+async fn keep_figures(board: &BoardHandle, run: RunId, traffic: &Traffic) {
     let mut kept = Egress::default();
     loop {
-        tally.changed.notified().await;
+        traffic.changed.notified().await;
         tokio::time::sleep(KEEP).await;
-        let figures = tally.figures();
+        let figures = traffic.figures();
         if figures != kept {
             kept = figures.clone();
             submit(board, move |board| board.record_egress(run, &figures).map(drop));
@@ -292,9 +292,9 @@ async fn keep_figures(board: &BoardHandle, run: RunId, tally: &Tally) {
 /// Receives the listening socket of a run from its keeper, once both exist; none if the keeper has ended.
 pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>> {
     let mut pause = LOOK.0;
-    let answer = loop {
+    let connection = loop {
         match ask_keeper(keeper) {
-            Ok(answer) => break UnixStream::from_std(answer)?,
+            Ok(connection) => break UnixStream::from_std(connection)?,
             // The shim is still starting. No event announces its socket.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
@@ -306,8 +306,8 @@ pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>
         }
     };
     loop {
-        answer.readable().await?;
-        match answer.try_io(Interest::READABLE, || receive_listener(&answer)) {
+        connection.readable().await?;
+        match connection.try_io(Interest::READABLE, || receive_listener(&connection)) {
             Ok(listener) => return listener.map(TcpListener::from_std).transpose(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
@@ -316,20 +316,20 @@ pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>
 }
 
 /// Accepts the connections of a run. Yields after each, so that ready listeners take turns.
-pub(super) async fn attend(
+pub(super) async fn accept_run(
     listener: TcpListener,
     terms: Arc<Terms>,
-    seats: &Arc<Shares>,
+    connections: &Arc<SharedResource>,
     run: RunId,
     close: &CancellationToken,
 ) {
-    let (own, mut pace) = (Taker::with(OF_RUN), Pace::start());
+    let (own, mut pace) = (Claimant::with(OF_RUN), ConnectionRate::start());
     loop {
         pace.next().await;
-        seats.room(&own).await;
+        connections.may_claim(&own).await;
         match listener.accept().await {
             Ok((worker, _)) => {
-                let seat = seats.take(&own);
+                let connection = connections.claim(&own);
                 let (terms, close) = (Arc::clone(&terms), close.clone());
                 tokio::spawn(async move {
                     tokio::select! {
@@ -337,7 +337,7 @@ pub(super) async fn attend(
                         () = serve(worker, &terms) => {}
                         () = close.cancelled() => {}
                     }
-                    drop(seat);
+                    drop(connection);
                 });
             }
             Err(error) => {

@@ -9,11 +9,11 @@ use kernel::{Clock as _, Denied, Egress, HostEgress, SpentBudget, SystemClock, T
 use policies::{LaneHosts, Policy, Target};
 use tokio::sync::Notify;
 
-use super::verdict::Refusal;
+use super::host_check::RefusedTarget;
 use setup::lanes::{Answer, Contact, OwnRefusal};
 
 /// Limit on the refused hosts that become events. More are only counted: a worker can invent any number of names.
-const NOTED: usize = 20;
+const EVENTS: usize = 20;
 /// Limit on the hosts with statistics of their own. Others are added up together: a worker can reach any number of
 /// names of a domain.
 const NAMED: usize = 32;
@@ -22,19 +22,19 @@ const OTHERS: &str = "others";
 
 /// Statistics of one run.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    lines: Mutex<BTreeMap<String, Arc<Line>>>,
+pub(super) struct Traffic {
+    hosts: Mutex<BTreeMap<String, Arc<HostTraffic>>>,
     denied: AtomicU64,
     over_budget: AtomicU64,
-    refused: Mutex<Refused>,
-    latest: Mutex<Latest>,
+    recorded: Mutex<RecordedRefusals>,
+    latest: Mutex<LatestRequests>,
     /// Notifies the task that stores the statistics.
     pub(super) changed: Notify,
 }
 
 /// Statistics of one host.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct HostTraffic {
     requests: AtomicU64,
     throttled: AtomicU64,
     unauthorized: AtomicU64,
@@ -43,14 +43,14 @@ pub(super) struct Line {
     /// Time at which the host accepts requests again, by its latest response.
     opens: Mutex<Option<Timestamp>>,
     /// Latest response, if a broker made the request.
-    last: Mutex<Option<Last>>,
+    last_response: Mutex<Option<LastResponse>>,
     /// Time of the latest bytes from the host, if it is a service of the run's lane.
-    heard: Mutex<Heard>,
+    lane_service: Mutex<LaneService>,
 }
 
 /// Traffic of a host inside its connections, whose replies a tunnel hides.
 #[derive(Clone, Copy, Debug, Default)]
-enum Heard {
+enum LaneService {
     /// The host is no service of the lane, as far as is known.
     #[default]
     Unwatched,
@@ -59,7 +59,7 @@ enum Heard {
 
 /// Response of a host.
 #[derive(Clone, Copy, Debug)]
-struct Last {
+struct LastResponse {
     status: u16,
     opens: Option<Timestamp>,
     at: Instant,
@@ -69,20 +69,20 @@ struct Last {
 
 /// Time after a refusal, or after the time that it named, within which another refusal belongs to the same series.
 /// Agents wait a minute at most.
-const AGAIN: Duration = Duration::from_mins(2);
+const SAME_SERIES: Duration = Duration::from_mins(2);
 
-impl Last {
+impl LastResponse {
     /// Returns the start of the series of refusals, if a refusal at this time continues it.
     fn refusing_until(self, at: Instant) -> Option<Instant> {
-        let is_same = at.duration_since(self.at) <= AGAIN
-            || self.opens.is_some_and(|opens| SystemClock.now().since(opens) <= AGAIN);
+        let is_same = at.duration_since(self.at) <= SAME_SERIES
+            || self.opens.is_some_and(|opens| SystemClock.now().since(opens) <= SAME_SERIES);
         self.refusing_since.filter(|_| is_same)
     }
 }
 
 /// Times of the latest requests, by their result.
 #[derive(Debug, Default)]
-struct Latest {
+struct LatestRequests {
     /// Connection to a service of the run's lane.
     reached: Option<Instant>,
     /// Attempt to connect to a service of the run's lane, with or without success.
@@ -97,7 +97,7 @@ struct Latest {
     barred: Option<Instant>,
 }
 
-impl Latest {
+impl LatestRequests {
     /// `heard` is the time of the latest bytes from a service of the run's lane.
     fn own_refusal(&self, heard: Option<Instant>) -> OwnRefusal {
         let is_barred = self.barred > self.tried;
@@ -113,7 +113,7 @@ impl Latest {
 }
 
 #[derive(Debug, Default)]
-struct Refused {
+struct RecordedRefusals {
     /// Hosts that became events.
     hosts: BTreeSet<String>,
     /// Keys of spent budgets that became events.
@@ -122,7 +122,7 @@ struct Refused {
 }
 
 /// Attempt of a run's proxy to connect to a host.
-pub(super) struct Tried<'a> {
+pub(super) struct Attempt<'a> {
     pub(super) policy: &'a Policy,
     pub(super) lane: Option<&'a LaneHosts>,
     pub(super) target: &'a Target,
@@ -139,7 +139,7 @@ pub struct DeniedHost {
     pub is_of_lane: bool,
 }
 
-impl Line {
+impl HostTraffic {
     /// Counts an admitted request.
     pub(super) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -153,17 +153,17 @@ impl Line {
     /// Counts bytes to the worker.
     pub(super) fn received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Heard::Service(at) = &mut *heard {
+        let mut heard = self.lane_service.lock().unwrap_or_else(PoisonError::into_inner);
+        if let LaneService::Service(at) = &mut *heard {
             *at = Instant::now();
         }
     }
 
     /// Returns the time of the latest bytes from the host, if it is a service of the run's lane.
-    fn heard(&self) -> Option<Instant> {
-        match *self.heard.lock().unwrap_or_else(PoisonError::into_inner) {
-            Heard::Unwatched => None,
-            Heard::Service(at) => Some(at),
+    fn last_received(&self) -> Option<Instant> {
+        match *self.lane_service.lock().unwrap_or_else(PoisonError::into_inner) {
+            LaneService::Unwatched => None,
+            LaneService::Service(at) => Some(at),
         }
     }
 
@@ -183,7 +183,7 @@ impl Line {
     /// Stores the latest response. A refusal of the request alone, such as an unknown path, neither starts nor ends a
     /// series of refusals.
     fn remember(&self, status: u16, opens: Option<Timestamp>) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_response.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, well_at) = (Instant::now(), last.and_then(|last| last.well_at));
         let before = last.and_then(|last| last.refusing_until(at));
         let (refusing_since, well_at) = match status {
@@ -191,7 +191,7 @@ impl Line {
             400..500 => (before, well_at),
             _ => (None, Some(at)),
         };
-        *last = Some(Last { status, opens, at, refusing_since, well_at });
+        *last = Some(LastResponse { status, opens, at, refusing_since, well_at });
     }
 
     fn add(&self, counted: &HostEgress) {
@@ -215,11 +215,11 @@ impl Line {
     }
 }
 
-impl Tally {
+impl Traffic {
     /// Adds the statistics that an earlier daemon recorded for the run.
     pub(super) fn resume(&self, counted: &Egress) {
         for host in &counted.hosts {
-            self.line(&host.host).add(host);
+            self.host(&host.host).add(host);
         }
         self.denied.fetch_add(counted.denied, Ordering::Relaxed);
         self.over_budget.fetch_add(counted.over_budget, Ordering::Relaxed);
@@ -236,24 +236,24 @@ impl Tally {
 
     /// Returns the contact of a run of which only the recorded statistics are left.
     pub(super) fn recorded(counted: &Egress) -> Contact {
-        let tally = Tally::default();
-        tally.resume(counted);
-        tally.contact()
+        let traffic = Traffic::default();
+        traffic.resume(counted);
+        traffic.contact()
     }
 
     /// Returns the statistics of a host.
-    pub(super) fn line(&self, host: &str) -> Arc<Line> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = if lines.len() < NAMED || lines.contains_key(host) { host } else { OTHERS };
-        Arc::clone(lines.entry(name.to_owned()).or_default())
+    pub(super) fn host(&self, host: &str) -> Arc<HostTraffic> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = if hosts.len() < NAMED || hosts.contains_key(host) { host } else { OTHERS };
+        Arc::clone(hosts.entry(name.to_owned()).or_default())
     }
 
     /// Counts a request that is refused for a spent budget. Returns `Yes` if the refusal becomes an event.
-    pub(super) fn refuse_over_budget(&self, spent: &SpentBudget) -> Note {
+    pub(super) fn refuse_over_budget(&self, spent: &SpentBudget) -> BecomesEvent {
         self.over_budget.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_one();
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.budgets.insert(spent.key.clone()) { Note::Yes } else { Note::No }
+        let mut refused = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.budgets.insert(spent.key.clone()) { BecomesEvent::Yes } else { BecomesEvent::No }
     }
 
     /// Counts a refused request. Returns the denial, and `Yes` if it becomes an event.
@@ -261,8 +261,8 @@ impl Tally {
         &self,
         policy: &Policy,
         lane: Option<&LaneHosts>,
-        refusal: &Refusal,
-    ) -> (Denied, Note) {
+        refusal: &RefusedTarget,
+    ) -> (Denied, BecomesEvent) {
         self.denied.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_one();
         let denial = policy.host_denial(&refusal.target, &refusal.named, lane);
@@ -272,9 +272,9 @@ impl Tally {
             act: denial.act,
             line: denial.line,
         };
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of_lane = is_service(policy, lane, &refusal.target);
-        self.answer_itself();
+        self.responded_itself();
         let mut latest = self.latest();
         latest.denied = latest.own;
         if is_of_lane {
@@ -282,12 +282,12 @@ impl Tally {
         }
         drop(latest);
         refused.last = Some(DeniedHost { denied: denied.clone(), at: SystemClock.now(), is_of_lane });
-        let is_new = refused.hosts.len() < NOTED && refused.hosts.insert(refusal.target.to_string());
-        (denied, if is_new { Note::Yes } else { Note::No })
+        let is_new = refused.hosts.len() < EVENTS && refused.hosts.insert(refusal.target.to_string());
+        (denied, if is_new { BecomesEvent::Yes } else { BecomesEvent::No })
     }
 
     /// Records an attempt to connect to a host that the policy permits.
-    pub(super) fn try_host(&self, host: &Tried<'_>) {
+    pub(super) fn try_host(&self, host: &Attempt<'_>) {
         let (mut latest, now) = (self.latest(), Some(Instant::now()));
         latest.tried_any = now;
         // A lane without hosts has its service among those of the policy.
@@ -296,70 +296,70 @@ impl Tally {
             latest.tried = now;
             if host.is_reached {
                 latest.reached = now;
-                let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+                let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
                 // Beyond the limit of hosts, the traffic of this one is not known by itself.
-                if let (Some(line), Some(now)) = (lines.get(&host.target.to_string()), now) {
-                    *line.heard.lock().unwrap_or_else(PoisonError::into_inner) = Heard::Service(now);
+                if let (Some(line), Some(now)) = (hosts.get(&host.target.to_string()), now) {
+                    *line.lane_service.lock().unwrap_or_else(PoisonError::into_inner) = LaneService::Service(now);
                 }
             }
         }
     }
 
     /// Records a reply of the proxy itself, which a program may take for the reply of its service.
-    pub(super) fn answer_itself(&self) {
+    pub(super) fn responded_itself(&self) {
         self.latest().own = Some(Instant::now());
     }
 
-    fn latest(&self) -> MutexGuard<'_, Latest> {
+    fn latest(&self) -> MutexGuard<'_, LatestRequests> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the contact of the run with its services.
     pub(super) fn contact(&self) -> Contact {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let heard = lines.values().filter_map(|line| line.heard()).max();
-        drop(lines);
-        Contact { answers: self.answers(), refused: self.latest().own_refusal(heard) }
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = hosts.values().filter_map(|host| host.last_received()).max();
+        drop(hosts);
+        Contact { answers: self.responses(), refused: self.latest().own_refusal(heard) }
     }
 
     /// Returns the latest time at which a refusing host accepts requests again, as far as the hosts named times.
     pub(super) fn opens(&self) -> Option<Timestamp> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let opens = |line: &Arc<Line>| *line.opens.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.values().filter_map(opens).max()
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let opens = |host: &Arc<HostTraffic>| *host.opens.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.values().filter_map(opens).max()
     }
 
     /// Returns the latest response of each host that a broker contacted.
-    fn answers(&self) -> Vec<Answer> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = |(host, line): (&String, &Arc<Line>)| {
-            let Last { status, opens, at, refusing_since, well_at } =
-                (*line.last.lock().unwrap_or_else(PoisonError::into_inner))?;
-            Some(Answer { host: host.clone(), status, opens, at, refusing_since, well_at })
+    fn responses(&self) -> Vec<Answer> {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = |(name, host): (&String, &Arc<HostTraffic>)| {
+            let LastResponse { status, opens, at, refusing_since, well_at } =
+                (*host.last_response.lock().unwrap_or_else(PoisonError::into_inner))?;
+            Some(Answer { host: name.clone(), status, opens, at, refusing_since, well_at })
         };
-        lines.iter().filter_map(answer).collect()
+        hosts.iter().filter_map(answer).collect()
     }
 
     /// Returns the latest refusal.
     pub(super) fn last_denied(&self) -> Option<DeniedHost> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).last.clone()
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 
     /// Returns the number of admitted requests, and their bytes in both directions.
-    pub(super) fn passed(&self) -> (u64, u64) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn totals(&self) -> (u64, u64) {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        lines.values().fold((0, 0), |(requests, bytes), line| {
-            let passed = read(&line.sent).saturating_add(read(&line.received));
-            (requests.saturating_add(read(&line.requests)), bytes.saturating_add(passed))
+        hosts.values().fold((0, 0), |(requests, bytes), host| {
+            let passed = read(&host.sent).saturating_add(read(&host.received));
+            (requests.saturating_add(read(&host.requests)), bytes.saturating_add(passed))
         })
     }
 
     /// Returns the present statistics.
     pub(super) fn figures(&self) -> Egress {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let hosts: Vec<HostEgress> = lines.iter().map(|(host, line)| line.figures(host)).collect();
-        drop(lines);
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let hosts: Vec<HostEgress> = hosts.iter().map(|(name, host)| host.figures(name)).collect();
+        drop(hosts);
         let sum = |of: fn(&HostEgress) -> u64| hosts.iter().map(of).fold(0, u64::saturating_add);
         Egress {
             requests: sum(|host| host.requests),
@@ -379,7 +379,7 @@ fn is_service(policy: &Policy, lane: Option<&LaneHosts>, target: &Target) -> boo
 
 /// Decides if a refusal becomes an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Note {
+pub(super) enum BecomesEvent {
     Yes,
     /// The host is an event already, or there are enough events.
     No,
@@ -395,19 +395,19 @@ mod tests {
     fn each_host_is_noted_once_and_only_so_many_of_them() {
         let text = "version = 1\n[network]\nmode = 'proxy'";
         let policy = Policy::from_toml(text, Path::new("agent.toml")).unwrap();
-        let tally = Tally::default();
+        let traffic = Traffic::default();
         let refuse = |name: &str| {
             let target = Target::parse(name, None).unwrap();
-            tally.refuse(&policy, None, &Refusal { named: target.clone(), target })
+            traffic.refuse(&policy, None, &RefusedTarget { named: target.clone(), target })
         };
         let (denied, note) = refuse("a.example:443");
-        assert_eq!((note, denied.policy.as_str()), (Note::Yes, "agent"));
+        assert_eq!((note, denied.policy.as_str()), (BecomesEvent::Yes, "agent"));
         assert!(denied.text.contains("a.example:443") && denied.line.unwrap().contains("a.example:443"));
-        assert_eq!(refuse("a.example:443").1, Note::No);
-        let noted = (0..100).filter(|n| refuse(&format!("n{n}.example:443")).1 == Note::Yes).count();
-        assert_eq!(noted, NOTED - 1);
-        assert_eq!(tally.figures().denied, 102);
-        assert!(tally.last_denied().unwrap().denied.act.contains("n99.example"));
+        assert_eq!(refuse("a.example:443").1, BecomesEvent::No);
+        let noted = (0..100).filter(|n| refuse(&format!("n{n}.example:443")).1 == BecomesEvent::Yes).count();
+        assert_eq!(noted, EVENTS - 1);
+        assert_eq!(traffic.figures().denied, 102);
+        assert!(traffic.last_denied().unwrap().denied.act.contains("n99.example"));
     }
 
     #[test]
@@ -420,16 +420,16 @@ mod tests {
         let target = |name: &str| Target::parse(name, None).unwrap();
         let (api, other, brokered) =
             (target("api.example:443"), target("other.example:443"), target("brokered.example:443"));
-        let tally = Tally::default();
+        let traffic = Traffic::default();
         let refuse = |target: &Target| {
-            tally.refuse(&policy, Some(&lane), &Refusal { named: target.clone(), target: target.clone() });
-            tally.contact().refused
+            traffic.refuse(&policy, Some(&lane), &RefusedTarget { named: target.clone(), target: target.clone() });
+            traffic.contact().refused
         };
         let attempt = |target: &Target, is_reached| {
-            tally.try_host(&Tried { policy: &policy, lane: Some(&lane), target, is_reached });
-            tally.contact().refused
+            traffic.try_host(&Attempt { policy: &policy, lane: Some(&lane), target, is_reached });
+            traffic.contact().refused
         };
-        assert_eq!(tally.contact().refused, OwnRefusal::None);
+        assert_eq!(traffic.contact().refused, OwnRefusal::None);
         assert_eq!(refuse(&other), OwnRefusal::Service, "the run has reached no host");
         assert_eq!(attempt(&api, false), OwnRefusal::AnyHost, "the service is down");
         assert_eq!(attempt(&api, true), OwnRefusal::None);
@@ -438,11 +438,11 @@ mod tests {
         assert_eq!(refuse(&api), OwnRefusal::Service);
         assert_eq!(attempt(&brokered, true), OwnRefusal::None);
         assert_eq!(refuse(&brokered), OwnRefusal::Service);
-        let without = Tally::default();
-        without.answer_itself();
+        let without = Traffic::default();
+        without.responded_itself();
         assert_eq!(without.contact().refused, OwnRefusal::AnyHost, "no host is refused");
         let unnamed = LaneHosts { hosts: [].into(), ..lane.clone() };
-        let tried = Tried { policy: &policy, lane: Some(&unnamed), target: &other, is_reached: true };
+        let tried = Attempt { policy: &policy, lane: Some(&unnamed), target: &other, is_reached: true };
         without.try_host(&tried);
         assert_eq!(without.contact().refused, OwnRefusal::None, "the service is among the policy's hosts");
     }
@@ -455,55 +455,55 @@ mod tests {
         let lane = LaneHosts { name: "l".to_owned(), has_file: true, hosts };
         let target = |name: &str| Target::parse(name, None).unwrap();
         let (api, other) = (target("api.example:443"), target("other.example:443"));
-        let tally = Tally::default();
-        let (of_api, of_other) = (tally.line("api.example:443"), tally.line("other.example:443"));
+        let traffic = Traffic::default();
+        let (of_api, of_other) = (traffic.host("api.example:443"), traffic.host("other.example:443"));
         for target in [&api, &other] {
-            tally.try_host(&Tried { policy: &policy, lane: Some(&lane), target, is_reached: true });
+            traffic.try_host(&Attempt { policy: &policy, lane: Some(&lane), target, is_reached: true });
         }
         let statistics = target("statistics.example:443");
-        let refusal = Refusal { named: statistics.clone(), target: statistics };
-        tally.refuse(&policy, Some(&lane), &refusal);
+        let refusal = RefusedTarget { named: statistics.clone(), target: statistics };
+        traffic.refuse(&policy, Some(&lane), &refusal);
         of_other.received(100);
-        assert_eq!(tally.contact().refused, OwnRefusal::AnyHost, "it is no service of the lane");
+        assert_eq!(traffic.contact().refused, OwnRefusal::AnyHost, "it is no service of the lane");
         of_api.received(100);
-        assert_eq!(tally.contact().refused, OwnRefusal::None, "its reply came through the open tunnel");
-        tally.refuse(&policy, Some(&lane), &refusal);
-        assert_eq!(tally.contact().refused, OwnRefusal::AnyHost);
+        assert_eq!(traffic.contact().refused, OwnRefusal::None, "its reply came through the open tunnel");
+        traffic.refuse(&policy, Some(&lane), &refusal);
+        assert_eq!(traffic.contact().refused, OwnRefusal::AnyHost);
     }
 
     #[test]
     fn a_host_that_answers_again_refuses_the_run_no_longer() {
-        let tally = Tally::default();
-        let (one, other) = (tally.line("a.example:443"), tally.line("b.example:443"));
+        let traffic = Traffic::default();
+        let (one, other) = (traffic.host("a.example:443"), traffic.host("b.example:443"));
         let at = |secs| Some(Timestamp::from_secs(secs));
         one.answered(429, at(50));
         one.answered(429, at(40));
         other.answered(503, at(10));
         one.answered(500, None);
-        assert_eq!(tally.opens(), at(40), "what it has said last counts");
+        assert_eq!(traffic.opens(), at(40), "what it has said last counts");
         one.answered(200, None);
-        assert_eq!(tally.opens(), at(10));
+        assert_eq!(traffic.opens(), at(10));
     }
 
     #[test]
     fn each_host_has_its_figures_up_to_a_number_of_them_and_a_later_daemon_goes_on_from_them() {
-        let tally = Tally::default();
+        let traffic = Traffic::default();
         for n in 0..NAMED + 9 {
-            let line = tally.line(&format!("n{n:03}.example:443"));
+            let line = traffic.host(&format!("n{n:03}.example:443"));
             line.request();
             line.sent(10);
         }
-        let first = tally.line("n000.example:443");
+        let first = traffic.host("n000.example:443");
         first.received(5);
         first.answered(429, None);
         first.answered(401, None);
         first.answered(200, None);
-        let figures = tally.figures();
+        let figures = traffic.figures();
         assert_eq!((figures.requests, figures.sent_bytes, figures.received_bytes), (41, 410, 5));
         assert_eq!((figures.hosts[0].throttled, figures.hosts[0].unauthorized), (1, 1));
         let others = figures.hosts.last().unwrap();
         assert_eq!((others.host.as_str(), others.requests, figures.hosts.len()), (OTHERS, 9, NAMED + 1));
-        let later = Tally::default();
+        let later = Traffic::default();
         later.resume(&figures);
         assert_eq!(later.figures(), figures);
         assert_eq!(later.contact().refused, OwnRefusal::None);
@@ -515,7 +515,7 @@ mod tests {
             [(0, 5, OwnRefusal::None), (1, 0, OwnRefusal::Service), (1, 5, OwnRefusal::AnyHost)]
         {
             let counted = Egress { denied, requests, ..Egress::default() };
-            assert_eq!(Tally::recorded(&counted).refused, refused, "{denied} {requests}");
+            assert_eq!(Traffic::recorded(&counted).refused, refused, "{denied} {requests}");
         }
     }
 }

@@ -8,29 +8,29 @@ use super::addresses::is_public;
 
 /// A target that a worker may not reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct RefusedTarget {
     pub(super) target: Target,
     /// Target that the policy would have to name.
     pub(super) named: Target,
 }
 
 /// Refuses a target that the policy does not name.
-pub(super) fn of_target(policy: &Policy, target: &Target) -> Result<(), Refusal> {
+pub(super) fn check_target(policy: &Policy, target: &Target) -> Result<(), RefusedTarget> {
     // A host with a broker is reachable through the broker alone: a tunnel would bypass the accounting, with any key
     // that the worker has.
     let is_brokered = policy.brokers_of(target).next().is_some();
     if policy.network.permits(target) && !is_brokered {
         return Ok(());
     }
-    Err(Refusal { target: target.clone(), named: target.clone() })
+    Err(RefusedTarget { target: target.clone(), named: target.clone() })
 }
 
 /// Returns the permitted addresses of a permitted target; refuses a target without any.
-pub(super) fn of_addresses(
+pub(super) fn check_addresses(
     policy: &Policy,
     target: &Target,
     found: impl IntoIterator<Item = IpAddr>,
-) -> Result<Vec<SocketAddr>, Refusal> {
+) -> Result<Vec<SocketAddr>, RefusedTarget> {
     let (mut permitted, mut refused) = (Vec::new(), None);
     for address in found.into_iter().map(|address| address.to_canonical()) {
         let named = Target { host: Host::Address(address), port: target.port };
@@ -42,7 +42,7 @@ pub(super) fn of_addresses(
         }
     }
     match refused {
-        Some(named) if permitted.is_empty() => Err(Refusal { target: target.clone(), named }),
+        Some(named) if permitted.is_empty() => Err(RefusedTarget { target: target.clone(), named }),
         Some(_) | None => Ok(permitted),
     }
 }
@@ -53,7 +53,7 @@ pub fn unnamed_address(
     target: &Target,
     found: impl IntoIterator<Item = IpAddr>,
 ) -> Option<Target> {
-    of_addresses(policy, target, found).err().map(|refusal| refusal.named)
+    check_addresses(policy, target, found).err().map(|refusal| refusal.named)
 }
 
 #[cfg(test)]
@@ -86,10 +86,10 @@ mod tests {
             ("127.0.0.1:9001", false),
             ("8.8.8.8:443", false),
         ] {
-            assert_eq!(of_target(&policy(), &target(asked)).is_ok(), is_permitted, "{asked}");
+            assert_eq!(check_target(&policy(), &target(asked)).is_ok(), is_permitted, "{asked}");
         }
         let none = Policy::from_toml("version = 1\n[network]\nmode = 'proxy'", Path::new("p.toml")).unwrap();
-        assert!(of_target(&none, &target("api.example:443")).is_err(), "no hosts are not all hosts");
+        assert!(check_target(&none, &target("api.example:443")).is_err(), "no hosts are not all hosts");
     }
 
     #[test]
@@ -104,11 +104,11 @@ mod tests {
             ("b.example:443", true),
             ("127.0.0.1:9000", false),
         ] {
-            assert_eq!(of_target(&policy, &target(asked)).is_ok(), is_permitted, "{asked}");
+            assert_eq!(check_target(&policy, &target(asked)).is_ok(), is_permitted, "{asked}");
         }
         let own = target("127.0.0.1:9000");
-        assert!(of_addresses(&policy, &own, addresses(&["127.0.0.1"])).is_ok());
-        assert!(of_addresses(&policy, &target("api.example:443"), addresses(&["127.0.0.1"])).is_err());
+        assert!(check_addresses(&policy, &own, addresses(&["127.0.0.1"])).is_ok());
+        assert!(check_addresses(&policy, &target("api.example:443"), addresses(&["127.0.0.1"])).is_err());
         let unnamed = |found: &[&str]| unnamed_address(&policy, &target("b.example:443"), addresses(found));
         assert_eq!(unnamed(&["::1"]), Some(target("[::1]:443")));
         assert_eq!((unnamed(&["1.1.1.1", "::1"]), unnamed(&[])), (None, None));
@@ -125,7 +125,7 @@ mod tests {
             ("api.example:443", &[], &[]),
         ] {
             let connected: Vec<SocketAddr> = connected.iter().map(|text| text.parse().unwrap()).collect();
-            assert_eq!(of_addresses(&policy(), &target(asked), addresses(found)), Ok(connected), "{asked}");
+            assert_eq!(check_addresses(&policy(), &target(asked), addresses(found)), Ok(connected), "{asked}");
         }
     }
 
@@ -137,8 +137,8 @@ mod tests {
             ("x.rebound.example:80", &["::ffff:127.0.0.1"], "127.0.0.1:80"),
             ("x.rebound.example:80", &["::1"], "[::1]:80"),
         ] {
-            let refusal = Refusal { target: target(asked), named: target(named) };
-            assert_eq!(of_addresses(&policy(), &target(asked), addresses(found)), Err(refusal), "{asked}");
+            let refusal = RefusedTarget { target: target(asked), named: target(named) };
+            assert_eq!(check_addresses(&policy(), &target(asked), addresses(found)), Err(refusal), "{asked}");
         }
     }
 }
