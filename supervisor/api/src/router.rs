@@ -101,7 +101,7 @@ pub fn api_router(
         // The outermost layer, so that an unknown caller cannot even learn which paths exist.
         .layer(middleware::from_fn_with_state(shared.clone(), know_caller))
         .with_state(shared);
-    ApiRouter { router, admission: admission }
+    ApiRouter { router, admission }
 }
 
 /// Identifies and admits the caller before a handler is looked up, and charges the reply to the caller afterwards.

@@ -198,7 +198,7 @@ fn serve_beside(link: &OwnerLink, doorway: &ListenerContext, beside: Vec<Backgro
     for door in own_doors {
         served.spawn(door(doorway.clone()));
     }
-    link.plugins().use_inside(InProcessRouter::from_listeners(doorway));
+    link.plugins().use_router(InProcessRouter::from_listeners(doorway));
     served.spawn(plugins::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
 }
 

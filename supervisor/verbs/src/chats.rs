@@ -9,7 +9,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb};
 use base::failure::Failure;
 use base::terminal::{Cell, Ink, Screen};
 use base::time::timestamp;
-use delivery::notify::Talk;
+use delivery::notify::ChatApi;
 use service::Service;
 use setup::automation::chat::{ChatFile, Line};
 use setup::config::definitions::Found;
@@ -71,7 +71,7 @@ async fn probe(service: &Service, name: &str) -> Result<String, String> {
         Found::Absent => return Err("there is no such chat".to_owned()),
     };
     let channel = channel_of(service, file)?;
-    Talk::new(service, &file.channel, &channel).account().await.map_err(|error| error.to_string())
+    ChatApi::new(service, &file.channel, &channel).account().await.map_err(|error| error.to_string())
 }
 
 /// List the configured chats, and the state of their bridges

@@ -68,7 +68,7 @@ impl RequestAdmission {
 
     /// Makes a refusal, and records it from time to time: as an event of the run's task, and in the log.
     fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: ReachedLimit) -> Failure {
-        let ReachedLimit { owner: owner, limit, key } = bound;
+        let ReachedLimit { owner, limit, key } = bound;
         let now = Instant::now();
         let fresh = self.usage().runs.get_mut(&run).is_some_and(|counters| {
             let fresh = counters.noted.is_none_or(|at| now.duration_since(at) > NOTED);
@@ -95,7 +95,7 @@ impl RequestAdmission {
         let tenant = (board.as_ref().map_or(run.0, |board| board.id()), tenant);
         let admission = Arc::clone(self);
         let counted_for = CountedFor { run, tenant };
-        let request = Arc::new(AdmittedRequest { admission: admission, board, counted_for });
+        let request = Arc::new(AdmittedRequest { admission, board, counted_for });
         let config = self.service.config();
         let entered = self.usage().count(&request.counted_for, &config.api, Instant::now());
         match entered {
@@ -180,7 +180,7 @@ impl RequestPermit {
     /// Refuses a connection of the caller's run because each of its others has a request in progress.
     pub(crate) fn refuse_connection(&self, bound: connection_limits::ConnectionLimit) -> Failure {
         let owner = format!("{}:", self.0.counted_for.run());
-        self.0.refuse(ReachedLimit { owner: owner, limit: bound.to_string(), key: "connections_per_worker" })
+        self.0.refuse(ReachedLimit { owner, limit: bound.to_string(), key: "connections_per_worker" })
     }
 
     pub fn upload(&self) -> Result<Upload, Failure> {

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 
 use super::conversation::Conversation;
 use super::pace::Pace;
-use delivery::notify::{Talk, Undelivered};
+use delivery::notify::{ChatApi, Undelivered};
 use service::Service;
 use setup::automation::chat::{ChatFile, Heard};
 use setup::config::notify::Channel;
@@ -28,8 +28,8 @@ pub(super) struct Bridge {
 
 impl Bridge {
     /// Returns the API of its service.
-    pub(super) fn talk(&self) -> Talk<'_> {
-        Talk::new(&self.service, &self.chat.channel, &self.channel)
+    pub(super) fn talk(&self) -> ChatApi<'_> {
+        ChatApi::new(&self.service, &self.chat.channel, &self.channel)
     }
 
     /// Makes a conversation without earlier messages.
@@ -67,7 +67,7 @@ impl Bridge {
         let thread = Some(heard.thread.as_str()).filter(|thread| !thread.is_empty());
         for attempt in 1..=REPLIES {
             let id = format!("chat/{}/{}", self.name, heard.id);
-            let Err(error) = self.talk().say(&heard.chat, thread, &reply, &id).await else { return };
+            let Err(error) = self.talk().send(&heard.chat, thread, &reply, &id).await else { return };
             let pause = match &error {
                 Undelivered::Later { after, .. } => after.unwrap_or(Duration::from_secs(1)),
                 Undelivered::Refused(_) => REPLY_PAUSE,

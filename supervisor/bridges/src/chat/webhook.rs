@@ -17,7 +17,7 @@ use super::bridge::Bridge;
 use api::{WholeResponse, Ask, Messages, Verb as _, WholeRequest, whole_response};
 use base::exit::Code;
 use base::failure::Failure;
-use delivery::notify::{Talk, Undelivered};
+use delivery::notify::{ChatApi, Undelivered};
 use setup::automation::chat::{Heard, Posted};
 use verbs::ListChats;
 
@@ -155,7 +155,7 @@ fn verify(
     else {
         return Err(refused("the chat has no channel"));
     };
-    let talk = Talk::new(service, &file.channel, channel);
+    let talk = ChatApi::new(service, &file.channel, channel);
     let expected = talk
         .signature(id.unwrap_or_default(), at.unwrap_or_default(), body)
         .map_err(|_| Failure::failed("the secret of the channel cannot be read"))?;

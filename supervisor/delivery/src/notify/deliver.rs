@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::parcel::{Parcel, Reader};
-use super::plan::{Channels, Plan};
-use super::sinks::Sending;
-use super::trail::{Tested, Trail, Undelivered};
-use super::wire::Wire;
+use super::batch::{Batch, ReadAt};
+use super::plan::{Channels, DeliveryPlan};
+use super::sinks::Delivery;
+use super::step_log::{Tested, StepLog, Undelivered};
+use super::channel::ChannelClient;
 use crate::plugins::Calls;
 use base::failpoint;
 use base::failure::Failure;
@@ -36,7 +36,7 @@ const TROUBLE: Duration = Duration::from_secs(30);
 const FAREWELL: Duration = Duration::from_millis(1500);
 
 /// Result of a delivery.
-struct Delivered {
+struct DeliveryResult {
     channel: String,
     /// Pause that the service asked for.
     pause: Option<Duration>,
@@ -48,7 +48,7 @@ struct Delivered {
 /// off is repeated by the next daemon.
 pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let mut channels = Channels::default();
-    let mut under_way: JoinSet<Delivered> = JoinSet::new();
+    let mut under_way: JoinSet<DeliveryResult> = JoinSet::new();
     let mut trouble: Option<Timestamp> = None;
     let mut config = service.config();
     let mut is_stopping = false;
@@ -62,11 +62,11 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
         let per_minute = |name: &str| config.notify.channels.get(name).map(Channel::per_minute);
         let waits = trouble.filter(|until| *until > now);
         let plan = match (waits, look(&service).await) {
-            (Some(until), _) => Plan { next: Some(until), ..Plan::default() },
+            (Some(until), _) => DeliveryPlan { next: Some(until), ..DeliveryPlan::default() },
             (None, Ok(waiting)) => channels.plan(waiting, per_minute, now),
             (None, Err(failure)) => {
                 tracing::warn!(error = %failure, "outbox_not_read");
-                Plan { next: Some(now.after(TROUBLE)), ..Plan::default() }
+                DeliveryPlan { next: Some(now.after(TROUBLE)), ..DeliveryPlan::default() }
             }
         };
         service.rest_channels(plan.resting);
@@ -88,7 +88,7 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
             Some(ended) = under_way.join_next() => {
                 let now = SystemClock.now();
                 match ended {
-                    Ok(Delivered { channel, pause, is_unwritten }) => {
+                    Ok(DeliveryResult { channel, pause, is_unwritten }) => {
                         channels.end(&channel, pause, now);
                         trouble = is_unwritten.then(|| now.after(TROUBLE));
                     }
@@ -122,7 +122,7 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
 }
 
 /// Sends the first messages of a group, and records the result.
-async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Crowd) -> Delivered {
+async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Crowd) -> DeliveryResult {
     let (channel, name) = (crowd.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
     let carried = tokio::spawn(async move { carry_on(&service, &calls, &name, crowd).await });
@@ -135,7 +135,7 @@ async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Cro
             (None, true)
         }
     };
-    Delivered { channel, pause, is_unwritten }
+    DeliveryResult { channel, pause, is_unwritten }
 }
 
 async fn carry_on(
@@ -150,25 +150,25 @@ async fn carry_on(
     let digest_above = channel.and_then(Channel::digest_above);
     let chats = service.chats().chats(service.root());
     let is_heard = |name: &str| chats.usable().any(|(_, chat)| chat.channel == name);
-    let reader = |name: &str| if is_heard(name) { Reader::Chat } else { Reader::Elsewhere };
-    let Some(parcel) = take(&board, crowd, digest_above, reader).await? else { return Ok(None) };
-    let ids: Vec<LetterId> = parcel.letters.iter().map(|letter| letter.id).collect();
+    let reader = |name: &str| if is_heard(name) { ReadAt::Chat } else { ReadAt::Elsewhere };
+    let Some(batch) = take(&board, crowd, digest_above, reader).await? else { return Ok(None) };
+    let ids: Vec<LetterId> = batch.letters.iter().map(|letter| letter.id).collect();
     let Some(channel) = channel else {
-        let why = format!("there is no channel `{}` in [notify.channels]", parcel.address.channel);
+        let why = format!("there is no channel `{}` in [notify.channels]", batch.address.channel);
         let fallback = setup::config::notify::Channel::absent();
-        return keep_failure(&board, &fallback, &parcel, ids, Undelivered::later(why)).await;
+        return keep_failure(&board, &fallback, &batch, ids, Undelivered::later(why)).await;
     };
-    let name = parcel.address.channel.as_str();
-    let sending = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls };
-    let sent = sending.send(&mut Trail::default()).await;
+    let name = batch.address.channel.as_str();
+    let delivery = Delivery { channel: ChannelClient { service, name, settings: channel }, batch: &batch, service, calls };
+    let sent = delivery.send(&mut StepLog::default()).await;
     failpoint::pass("after-notify");
     match sent {
         Ok(message) => {
-            tracing::debug!(channel = name, messages = ids.len(), id = %parcel.id, "notified");
+            tracing::debug!(channel = name, messages = ids.len(), id = %batch.id, "notified");
             board.write(move |board| board.letters_delivered(&ids, message.as_deref())).await?;
             Ok(None)
         }
-        Err(error) => keep_failure(&board, channel, &parcel, ids, error).await,
+        Err(error) => keep_failure(&board, channel, &batch, ids, error).await,
     }
 }
 
@@ -177,8 +177,8 @@ async fn take(
     board: &Arc<BoardHandle>,
     crowd: Crowd,
     digest_above: Option<u32>,
-    reader: impl Fn(&str) -> Reader,
-) -> Result<Option<Parcel>, Failure> {
+    reader: impl Fn(&str) -> ReadAt,
+) -> Result<Option<Batch>, Failure> {
     let reading = Arc::clone(board);
     let read = move || reading.readers().with(|view| view.outbox_of(&crowd, DIGEST));
     let unread = |_| Failure::failed("the outbox was not read");
@@ -193,26 +193,26 @@ async fn take(
     } else {
         letters.truncate(1);
     }
-    Ok(Parcel::of(board.id(), board.name(), reader, letters))
+    Ok(Batch::from_letters(board.id(), board.name(), reader, letters))
 }
 
 /// Records the time of the next try, or that the messages are dead. Returns the pause that the service asked for.
 async fn keep_failure(
     board: &Arc<BoardHandle>,
     channel: &Channel,
-    parcel: &Parcel,
+    batch: &Batch,
     ids: Vec<LetterId>,
     error: Undelivered,
 ) -> Result<Option<Duration>, Failure> {
     let now = SystemClock.now();
-    let Some(first) = parcel.letters.first() else { return Ok(None) };
+    let Some(first) = batch.letters.first() else { return Ok(None) };
     let (is_over, after) = match &error {
         Undelivered::Refused(_) => (first.attempts + 1 >= REFUSALS, None),
         Undelivered::Later { after, .. } => (is_too_old(first, channel, now), *after),
     };
     let pause = jittered(channel.pause(first.attempts)).max(after.unwrap_or_default());
     let next = (!is_over).then(|| now.after(pause));
-    let (name, why) = (&parcel.address.channel, error.to_string());
+    let (name, why) = (&batch.address.channel, error.to_string());
     if is_over {
         tracing::warn!(channel = %name, task = %first.task_id, error = %why, messages = ids.len(), "messages_dead");
     } else if first.attempts == 0 {
@@ -249,16 +249,16 @@ pub async fn test(
         };
         Failure::new(base::exit::Code::NotFound, missing).hint(hint)
     })?;
-    let mut trail = Trail::default();
+    let mut step_log = StepLog::default();
     let kind = serde_json::to_value(channel.kind).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     let read = if service.daemon().is_some() { ", as the daemon has read it" } else { "" };
-    trail.done("configuration", format!("{kind}{read}"));
-    let parcel = Parcel::test(board, name);
-    let sent = Sending { wire: Wire { service, name, channel }, parcel: &parcel, boards: service, calls }
-        .send(&mut trail)
+    step_log.done("configuration", format!("{kind}{read}"));
+    let batch = Batch::test(board, name);
+    let sent = Delivery { channel: ChannelClient { service, name, settings: channel }, batch: &batch, service, calls }
+        .send(&mut step_log)
         .await;
-    let mut steps = trail.into_steps();
+    let mut steps = step_log.into_steps();
     if let Err(error) = &sent
         && steps.iter().all(|step| step.ok)
     {

@@ -16,16 +16,16 @@
 mod deliver;
 mod form;
 mod http;
-mod parcel;
+mod batch;
 mod plan;
 mod sinks;
 mod socket;
-mod talk;
+mod chat_api;
 mod text;
-mod trail;
-mod wire;
+mod step_log;
+mod channel;
 
 pub use deliver::{deliver, test};
 pub use socket::Socket;
-pub use talk::{Talk, message_number};
-pub use trail::{Tested, Undelivered};
+pub use chat_api::{ChatApi, message_number};
+pub use step_log::{Tested, Undelivered};

@@ -12,10 +12,10 @@
 //!
 //! See decision 0164.
 
-mod asked;
+mod requested_call;
 mod calls;
 mod check;
-mod courier;
+mod delivery_worker;
 mod install;
 mod prompt;
 mod protocol;
@@ -24,8 +24,8 @@ mod sink;
 mod state;
 mod users;
 
-pub use asked::{About, Answer, Asking};
+pub use requested_call::{CallContext, PluginReply, CallRequest};
 pub use calls::Calls;
 pub use check::{Checked, check};
-pub use courier::deliver;
+pub use delivery_worker::deliver;
 pub use install::{Staged, uninstall};

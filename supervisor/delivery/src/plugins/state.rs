@@ -12,7 +12,7 @@ use setup::automation::plugins::Plugin;
 /// Limit on the files and directories of a state.
 const ENTRIES: usize = 10_000;
 /// Interval between measurements during a call.
-const LOOK: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the reason why a state is too large, if it is. Blocks.
 fn too_large(plugin: &Plugin) -> Option<String> {
@@ -39,10 +39,10 @@ pub(super) fn fits(plugin: &Plugin) -> Result<(), Failure> {
 }
 
 /// Completes when the state of a plugin has become too large, with the reason.
-pub(super) async fn outgrown(plugin: &Plugin) -> String {
+pub(super) async fn wait_until_too_large(plugin: &Plugin) -> String {
     let plugin = Arc::new(plugin.clone());
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(INTERVAL).await;
         let looked = Arc::clone(&plugin);
         let look = blocking("the state of the plugin was not looked at", move || too_large(&looked));
         match look.await {

@@ -16,7 +16,7 @@ use setup::automation::plugins::Plugin;
 const PLUGINS: u128 = 2;
 
 /// Makes the state of a plugin if it is missing, and returns its owner. Blocks; the caller makes one call at a time.
-pub(super) fn settle(service: &Service, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+pub(super) fn ensure_state(service: &Service, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
     let state = plugin.state();
     let own = nix::unistd::geteuid();
     let owner = match std::fs::symlink_metadata(&state) {

@@ -52,7 +52,7 @@ impl CommandProxy {
         let terms = Terms {
             lane: None,
             policy: policy.clone(),
-            traffic: traffic,
+            traffic,
             meter,
             lookups: Lookups::new(Claimant::with(LOOKUP_THREADS), SharedResource::new(LOOKUP_THREADS)),
             keys: BrokerKeys { stores: SecretStores::default(), ca: None, trust: Arc::default() },

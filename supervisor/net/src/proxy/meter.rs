@@ -99,7 +99,7 @@ impl Meter {
     ) -> Arc<Self> {
         Arc::new(Meter {
             board,
-            traffic: traffic,
+            traffic,
             quotas,
             day_budgets,
             read_balance: ask,

@@ -140,7 +140,7 @@ impl RunProxies {
         let terms = Terms {
             policy: policy.clone(),
             lane,
-            traffic: traffic,
+            traffic,
             meter,
             lookups: Lookups::new(self.tenant((board.id(), tenant)), Arc::clone(&self.lookups)),
             keys: BrokerKeys { stores, ca, trust: Arc::clone(&self.trust) },

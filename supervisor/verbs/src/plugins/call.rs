@@ -14,7 +14,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::OwnerLink;
-use delivery::plugins::{About, Answer, Asking};
+use delivery::plugins::{CallContext, PluginReply, CallRequest};
 use setup::automation::plugins::Plugin;
 use setup::config::definitions::Found;
 
@@ -49,13 +49,13 @@ impl Verb for CallPlugin {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
     const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = Answer;
+    type Reply = PluginReply;
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)
     }
 
-    async fn run(self, call: Call) -> Result<Answer, Failure> {
+    async fn run(self, call: Call) -> Result<PluginReply, Failure> {
         let plugin = find(&call, &self.plugin)?;
         let verbs = &plugin.manifest.verbs;
         if verbs.iter().all(|verb| verb.name != self.verb) {
@@ -74,7 +74,7 @@ impl Verb for CallPlugin {
                 format!("a call has {WORDS} words and {BYTES} bytes at most"),
             ));
         }
-        ask(&call, &plugin, Asking::Verb(&self.verb, &self.arguments)).await
+        ask(&call, &plugin, CallRequest::Verb(&self.verb, &self.arguments)).await
     }
 }
 
@@ -83,7 +83,7 @@ impl Verb for CallPluginTool {
     const AUDIENCE: Audience = Audience::Worker;
     const EFFECT: Effect = Effect::Daemon;
     const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = Answer;
+    type Reply = PluginReply;
 
     fn answered_within(&self) -> Duration {
         Duration::from_mins(10)
@@ -93,7 +93,7 @@ impl Verb for CallPluginTool {
         Duration::from_mins(10)
     }
 
-    async fn run(self, call: Call) -> Result<Answer, Failure> {
+    async fn run(self, call: Call) -> Result<PluginReply, Failure> {
         let plugins = call.service.plugins();
         let offered = plugins.tools().find(|(plugin, tool)| {
             plugin.tool_name(tool) == self.tool && (tool.workers || call.actor.kind != ActorKind::Worker)
@@ -106,7 +106,7 @@ impl Verb for CallPluginTool {
         if size > BYTES {
             return Err(Failure::new(Code::TooLarge, format!("the arguments have more than {BYTES} bytes")));
         }
-        ask(&call, plugin, Asking::Tool(&tool.name, &self.arguments)).await
+        ask(&call, plugin, CallRequest::Tool(&tool.name, &self.arguments)).await
     }
 }
 
@@ -125,8 +125,8 @@ fn find(call: &Call, name: &str) -> Result<Plugin, Failure> {
 }
 
 /// Makes the call. A repeated request gets the reply of the first one.
-async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer, Failure> {
-    if let Some(answer) = call.replied::<Answer>().await? {
+async fn ask(call: &Call, plugin: &Plugin, asking: CallRequest<'_>) -> Result<PluginReply, Failure> {
+    if let Some(answer) = call.replied::<PluginReply>().await? {
         return Ok(answer);
     }
     let Some(daemon) = OwnerLink::of(&call.service) else {
@@ -135,12 +135,12 @@ async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer,
     };
     let actor: &Actor = &call.actor;
     let id = call.request_id().map(|id| id.as_str().to_owned());
-    let about = About { plugin, board: call.board_name(), actor, id: id.as_deref() };
-    let answer = daemon.plugins().ask(&call.service, about, asking).await?;
+    let about = CallContext { plugin, board: call.board_name(), actor, id: id.as_deref() };
+    let answer = daemon.plugins().request(&call.service, about, asking).await?;
     call.write(move |_, _| Ok(answer)).await
 }
 
-fn show(reply: &Answer, screen: &mut Screen) {
+fn show(reply: &PluginReply, screen: &mut Screen) {
     let data = || reply.data.as_ref().map(|data| serde_json::to_string_pretty(data).unwrap_or_default());
     // The text comes from a plugin, so it may have control characters that are unsafe for a terminal.
     if let Some(text) = reply.text.clone().or_else(data) {
@@ -151,13 +151,13 @@ fn show(reply: &Answer, screen: &mut Screen) {
 }
 
 impl Command for CallPlugin {
-    fn show(reply: &Answer, screen: &mut Screen) {
+    fn show(reply: &PluginReply, screen: &mut Screen) {
         show(reply, screen);
     }
 }
 
 impl Command for CallPluginTool {
-    fn show(reply: &Answer, screen: &mut Screen) {
+    fn show(reply: &PluginReply, screen: &mut Screen) {
         show(reply, screen);
     }
 }

@@ -4,7 +4,7 @@ use kernel::{Address, BoardId, BoardName, Letter, LetterId, NoticeKind};
 
 /// Place where a message is read, which decides the commands that it suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum ReadAt {
     /// No bridge reads replies there: the reader acts at a terminal.
     Elsewhere,
     /// A chat that a bridge reads.
@@ -13,39 +13,39 @@ pub(super) enum Reader {
 
 /// Messages of one delivery.
 #[derive(Clone, Debug)]
-pub(super) struct Parcel {
+pub(super) struct Batch {
     /// Id, the same for each try, so that a receiver recognises a repetition.
     pub(super) id: String,
     pub(super) board: BoardName,
     pub(super) address: Address,
-    pub(super) reader: Reader,
+    pub(super) reader: ReadAt,
     /// Messages, oldest first; empty for a test.
     pub(super) letters: Vec<Letter>,
 }
 
-impl Parcel {
-    pub(super) fn of(
+impl Batch {
+    pub(super) fn from_letters(
         board_id: BoardId,
         board: &BoardName,
-        reader: impl Fn(&str) -> Reader,
+        reader: impl Fn(&str) -> ReadAt,
         letters: Vec<Letter>,
     ) -> Option<Self> {
         let first = letters.first()?;
         let (id, address) = (message_id(board_id, first.id), first.address.clone());
         let id = if letters.len() > 1 { format!("{id}-digest") } else { id };
         let reader = reader(&address.channel);
-        Some(Parcel { id, board: board.clone(), address, reader, letters })
+        Some(Batch { id, board: board.clone(), address, reader, letters })
     }
 
     /// Makes a test of a channel.
     pub(super) fn test(board: BoardName, channel: &str) -> Self {
         let address =
             Address { channel: channel.to_owned(), chat_id: String::new(), thread_id: String::new() };
-        Parcel {
+        Batch {
             id: format!("test-{}", uuid::Uuid::new_v4()),
             board,
             address,
-            reader: Reader::Elsewhere,
+            reader: ReadAt::Elsewhere,
             letters: Vec::new(),
         }
     }
@@ -66,6 +66,6 @@ fn message_id(board: BoardId, letter: LetterId) -> String {
 }
 
 /// True if a person has to act on one of the messages.
-pub(super) fn is_urgent(parcel: &Parcel) -> bool {
-    parcel.letters.iter().any(|letter| letter.kind.needs_somebody() && letter.kind != NoticeKind::Test)
+pub(super) fn is_urgent(batch: &Batch) -> bool {
+    batch.letters.iter().any(|letter| letter.kind.needs_somebody() && letter.kind != NoticeKind::Test)
 }

@@ -7,27 +7,27 @@ use hyper::Uri;
 use policies::Secret;
 use rustls::ClientConfig;
 
-use super::http::{Answer, Post};
-use super::trail::{Trail, Undelivered};
+use super::http::{HttpResponse, HttpRequest};
+use super::step_log::{StepLog, Undelivered};
 use base::failure::with_causes;
 use net::proxy::trusting;
 use service::Service;
 use setup::config::notify::Channel;
 
 /// A configured channel in use.
-pub(crate) struct Wire<'a> {
+pub(crate) struct ChannelClient<'a> {
     pub service: &'a Service,
     pub name: &'a str,
-    pub channel: &'a Channel,
+    pub settings: &'a Channel,
 }
 
-impl Wire<'_> {
+impl ChannelClient<'_> {
     /// Returns the channel's secret, read again for each delivery; none if it has none.
-    pub(super) fn secret(&self, trail: &mut Trail) -> Result<Option<String>, Undelivered> {
-        let Some(secret) = &self.channel.secret else { return Ok(None) };
+    pub(super) fn secret(&self, step_log: &mut StepLog) -> Result<Option<String>, Undelivered> {
+        let Some(secret) = &self.settings.secret else { return Ok(None) };
         let stores = self.service.root().secret_stores();
         let text = self.fetch(&format!("channel {}", self.name), secret);
-        trail.note("secret", text, secret.place(&stores)).map(Some)
+        step_log.record("secret", text, secret.place(&stores)).map(Some)
     }
 
     /// Returns the value of a secret. `whose` names its user in an error.
@@ -43,9 +43,9 @@ impl Wire<'_> {
     }
 
     /// Returns the channel's secret, or an error if it has none.
-    pub(super) fn need_secret(&self, trail: &mut Trail) -> Result<String, Undelivered> {
-        let secret = self.secret(trail)?;
-        secret.ok_or_else(|| trail.failed("secret", Undelivered::later("the channel names no secret")))
+    pub(super) fn need_secret(&self, step_log: &mut StepLog) -> Result<String, Undelivered> {
+        let secret = self.secret(step_log)?;
+        secret.ok_or_else(|| step_log.failed("secret", Undelivered::later("the channel names no secret")))
     }
 
     /// Returns the host of the service.
@@ -57,35 +57,35 @@ impl Wire<'_> {
 
     /// Returns the address of the service, without a trailing slash.
     pub(super) fn base(&self) -> &str {
-        self.channel.base().unwrap_or_default().trim_end_matches('/')
+        self.settings.base().unwrap_or_default().trim_end_matches('/')
     }
 
-    pub(super) async fn post(&self, post: Post, trail: &mut Trail) -> Result<Answer, Undelivered> {
-        self.post_within(post, self.channel.timeout.duration(), trail).await
+    pub(super) async fn post(&self, post: HttpRequest, step_log: &mut StepLog) -> Result<HttpResponse, Undelivered> {
+        self.post_within(post, self.settings.timeout.duration(), step_log).await
     }
 
     /// Sends a request with its own time limit.
     pub(super) async fn post_within(
         &self,
-        post: Post,
+        post: HttpRequest,
         limit: Duration,
-        trail: &mut Trail,
-    ) -> Result<Answer, Undelivered> {
-        let trust = self.trust_for(&post.url, trail).await?;
-        post.send(trust, limit, trail).await
+        step_log: &mut StepLog,
+    ) -> Result<HttpResponse, Undelivered> {
+        let trust = self.trust_for(&post.url, step_log).await?;
+        post.send(trust, limit, step_log).await
     }
 
     /// Returns the trusted certificates, if the address uses TLS.
     pub(super) async fn trust_for(
         &self,
         url: &str,
-        trail: &mut Trail,
+        step_log: &mut StepLog,
     ) -> Result<Option<Arc<ClientConfig>>, Undelivered> {
         if !url.starts_with("https:") {
             return Ok(None);
         }
         let trust = self.trust().await;
-        trail.note("certificates", trust, "read").map(Some)
+        step_log.record("certificates", trust, "read").map(Some)
     }
 
     async fn trust(&self) -> Result<Arc<ClientConfig>, Undelivered> {

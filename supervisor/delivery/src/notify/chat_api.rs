@@ -6,44 +6,44 @@ use hyper::header::AUTHORIZATION;
 use policies::Secret;
 use serde_json::{Value, json};
 
-use super::http::Post;
-use super::sinks::{Spoken, escaped, say, telegram, webhook};
+use super::http::HttpRequest;
+use super::sinks::{ChatMessage, escaped, send_chat, telegram, webhook};
 use super::socket::Socket;
-use super::trail::{Trail, Undelivered};
-use super::wire::Wire;
+use super::step_log::{StepLog, Undelivered};
+use super::channel::ChannelClient;
 use service::Service;
 use setup::config::notify::{Channel, Kind};
 
 /// Limit on a response with messages, in bytes.
-const ANSWER_BYTES: usize = 8 << 20;
+const RESPONSE_BYTES: usize = 8 << 20;
 
 /// A channel with chats.
 #[expect(missing_debug_implementations, reason = "its channel may have a secret, which no log may show")]
-pub struct Talk<'a>(Wire<'a>);
+pub struct ChatApi<'a>(ChannelClient<'a>);
 
-impl<'a> Talk<'a> {
+impl<'a> ChatApi<'a> {
     pub fn new(service: &'a Service, name: &'a str, channel: &'a Channel) -> Self {
-        Talk(Wire { service, name, channel })
+        ChatApi(ChannelClient { service, name, settings: channel })
     }
 
     /// Sends a message to a chat. `id` lets a service recognise a repetition.
-    pub async fn say(
+    pub async fn send(
         &self,
         chat: &str,
         thread: Option<&str>,
         text: &str,
         id: &str,
     ) -> Result<(), Undelivered> {
-        let text = escaped(self.0.channel.kind, text);
-        let spoken = Spoken { chat, thread, text, is_quiet: false, id: Some(id.to_owned()) };
-        say(&self.0, &spoken, &mut Trail::default()).await.map(drop)
+        let text = escaped(self.0.settings.kind, text);
+        let message = ChatMessage { chat, thread, text, is_quiet: false, id: Some(id.to_owned()) };
+        send_chat(&self.0, &message, &mut StepLog::default()).await.map(drop)
     }
 
     /// Returns the bot's account at the service.
     pub async fn account(&self) -> Result<String, Undelivered> {
-        match self.0.channel.kind {
+        match self.0.settings.kind {
             Kind::Telegram => {
-                let me = self.telegram("getMe", &json!({}), self.0.channel.timeout.duration()).await?;
+                let me = self.telegram("getMe", &json!({}), self.0.settings.timeout.duration()).await?;
                 Ok(format!("@{}", me["username"].as_str().unwrap_or("?")))
             }
             Kind::Slack => {
@@ -52,7 +52,7 @@ impl<'a> Talk<'a> {
             }
             Kind::Discord => self.token().map(|_| "the token can be read".to_owned()),
             Kind::Webhook => {
-                self.0.secret(&mut Trail::default()).map(|_| "it takes what is posted".to_owned())
+                self.0.secret(&mut StepLog::default()).map(|_| "it takes what is posted".to_owned())
             }
             Kind::Command | Kind::Desktop | Kind::Ntfy | Kind::Email | Kind::Signal | Kind::Plugin => {
                 Err(Undelivered::later("nobody can write over a channel of its kind"))
@@ -67,12 +67,12 @@ impl<'a> Talk<'a> {
 
     /// Returns the token of the bot.
     pub fn token(&self) -> Result<String, Undelivered> {
-        self.0.need_secret(&mut Trail::default())
+        self.0.need_secret(&mut StepLog::default())
     }
 
     /// Returns the expected signature of a message by the channel's secret; none without a secret.
     pub fn signature(&self, id: &str, seconds: &str, body: &[u8]) -> Result<Option<String>, Undelivered> {
-        let Some(secret) = self.0.secret(&mut Trail::default())? else { return Ok(None) };
+        let Some(secret) = self.0.secret(&mut StepLog::default())? else { return Ok(None) };
         let signature = webhook::signature(&secret, id, seconds, body);
         signature
             .map(Some)
@@ -85,14 +85,14 @@ impl<'a> Talk<'a> {
     }
 
     async fn slack_as(&self, token: &str, method: &str, body: &Value) -> Result<Value, Undelivered> {
-        let post = Post::json(format!("{}/{method}", self.0.base()), body);
+        let post = HttpRequest::json(format!("{}/{method}", self.0.base()), body);
         let post = post.with(AUTHORIZATION, &format!("Bearer {token}"))?;
-        let answer = self.0.post(post, &mut Trail::default()).await?.taken(None, None)?;
-        let said = answer.json();
-        if said["ok"] == Value::Bool(true) {
-            return Ok(said);
+        let response = self.0.post(post, &mut StepLog::default()).await?.accepted(None, None)?;
+        let body = response.json();
+        if body["ok"] == Value::Bool(true) {
+            return Ok(body);
         }
-        let why: String = said["error"].as_str().unwrap_or("no reason given").chars().take(100).collect();
+        let why: String = body["error"].as_str().unwrap_or("no reason given").chars().take(100).collect();
         Err(Undelivered::later(format!("{method}: the service refuses it: {why}")))
     }
 
@@ -110,26 +110,26 @@ impl<'a> Talk<'a> {
     /// Returns up to a hundred messages of a Discord channel after a message, oldest first.
     pub async fn discord_messages(&self, channel: &str, after: u64) -> Result<Vec<Value>, Undelivered> {
         let url = format!("{}/channels/{channel}/messages?after={after}&limit=100", self.0.base());
-        let mut get = Post::get(url).with(AUTHORIZATION, &format!("Bot {}", self.token()?))?;
-        get.answer_bytes = ANSWER_BYTES;
-        let answer = self.0.post(get, &mut Trail::default()).await?;
-        let said = answer.json();
-        let after = said["retry_after"].as_f64().and_then(|after| Duration::try_from_secs_f64(after).ok());
-        answer.taken(said["message"].as_str(), after)?;
-        let Value::Array(mut said) = said else { return Ok(Vec::new()) };
-        said.sort_by_key(message_number);
-        Ok(said)
+        let mut get = HttpRequest::get(url).with(AUTHORIZATION, &format!("Bot {}", self.token()?))?;
+        get.response_bytes = RESPONSE_BYTES;
+        let response = self.0.post(get, &mut StepLog::default()).await?;
+        let body = response.json();
+        let after = body["retry_after"].as_f64().and_then(|after| Duration::try_from_secs_f64(after).ok());
+        response.accepted(body["message"].as_str(), after)?;
+        let Value::Array(mut body) = body else { return Ok(Vec::new()) };
+        body.sort_by_key(message_number);
+        Ok(body)
     }
 
     /// Calls a method of a Telegram bot. Returns its result.
     pub async fn telegram(&self, method: &str, body: &Value, limit: Duration) -> Result<Value, Undelivered> {
-        let trail = &mut Trail::default();
-        let mut post = Post::json(telegram::address(&self.0, method, trail)?, body);
-        post.answer_bytes = ANSWER_BYTES;
-        let answer = self.0.post_within(post, limit, trail).await?;
-        let mut said = answer.json();
-        telegram::judge(&said).judge(answer, trail)?;
-        Ok(said["result"].take())
+        let step_log = &mut StepLog::default();
+        let mut post = HttpRequest::json(telegram::address(&self.0, method, step_log)?, body);
+        post.response_bytes = RESPONSE_BYTES;
+        let response = self.0.post_within(post, limit, step_log).await?;
+        let mut body = response.json();
+        telegram::judge(&body).judge(response, step_log)?;
+        Ok(body["result"].take())
     }
 }
 

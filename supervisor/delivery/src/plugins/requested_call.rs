@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::calls::{Calls, Line, OfWorkers};
-use super::requests::{Occasion, Refused, carry_out};
+use super::calls::{Calls, CallQueue, OfWorkers};
+use super::requests::{RequestContext, OnRefusal, carry_out};
 use api::PluginScope;
 use base::exit::Code;
 use base::failure::Failure;
@@ -23,7 +23,7 @@ const OF_WORKER: usize = 64 << 10;
 
 /// Reply of a plugin to its caller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct PluginReply {
     /// For people and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -34,7 +34,7 @@ pub struct Answer {
 
 /// Request to a plugin.
 #[derive(Clone, Copy, Debug)]
-pub enum Asking<'a> {
+pub enum CallRequest<'a> {
     /// Call of a verb, with its arguments.
     Verb(&'a str, &'a [String]),
     /// Call of a tool, with its arguments.
@@ -43,7 +43,7 @@ pub enum Asking<'a> {
 
 /// Context of a call.
 #[derive(Debug)]
-pub struct About<'a> {
+pub struct CallContext<'a> {
     pub plugin: &'a Plugin,
     pub board: &'a BoardName,
     /// Caller.
@@ -53,13 +53,13 @@ pub struct About<'a> {
 }
 
 /// A worker's call in progress, counted until it is dropped.
-struct Counted<'a> {
+struct CountedCall<'a> {
     all: &'a OfWorkers,
     tenant: Option<Tenant>,
 }
 
-impl<'a> Counted<'a> {
-    fn of(all: &'a OfWorkers, actor: &Actor) -> Result<Option<Self>, Failure> {
+impl<'a> CountedCall<'a> {
+    fn begin(all: &'a OfWorkers, actor: &Actor) -> Result<Option<Self>, Failure> {
         if actor.run.is_none() {
             return Ok(None);
         }
@@ -73,11 +73,11 @@ impl<'a> Counted<'a> {
             .hint("call the tool again when one of them has ended"));
         }
         *count += 1;
-        Ok(Some(Counted { all, tenant: actor.tenant.clone() }))
+        Ok(Some(CountedCall { all, tenant: actor.tenant.clone() }))
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedCall<'_> {
     fn drop(&mut self) {
         let mut counts = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.tenant) {
@@ -90,7 +90,7 @@ impl Drop for Counted<'_> {
 }
 
 /// Returns the input of a call.
-pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, asking: Asking<'_>) -> Value {
+pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, request: CallRequest<'_>) -> Value {
     let mut call = json!({
         "version": VERSION,
         "plugin": plugin.name,
@@ -100,9 +100,9 @@ pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, asking: As
         "task_id": actor.run.as_ref().map(|own| &own.task),
         "run_id": actor.run.as_ref().map(|own| own.run),
     });
-    let more = match asking {
-        Asking::Verb(verb, arguments) => json!({ "call": "verb", "verb": verb, "arguments": arguments }),
-        Asking::Tool(tool, arguments) => json!({ "call": "tool", "tool": tool, "arguments": arguments }),
+    let more = match request {
+        CallRequest::Verb(verb, arguments) => json!({ "call": "verb", "verb": verb, "arguments": arguments }),
+        CallRequest::Tool(tool, arguments) => json!({ "call": "tool", "tool": tool, "arguments": arguments }),
     };
     if let (Some(call), Value::Object(more)) = (call.as_object_mut(), more) {
         call.extend(more);
@@ -113,29 +113,29 @@ pub(super) fn call(plugin: &Plugin, board: &BoardName, actor: &Actor, asking: As
 impl Calls {
     /// Calls a verb or a tool of a plugin, and carries out the requests of its reply. Requests of a worker's call stay
     /// in its tenant.
-    pub async fn ask(
+    pub async fn request(
         &self,
         service: &Arc<Service>,
-        About { plugin, board, actor, id }: About<'_>,
-        asking: Asking<'_>,
-    ) -> Result<Answer, Failure> {
-        let _counted = Counted::of(self.of_workers(), actor)?;
-        let asked = call(plugin, board, actor, asking);
+        CallContext { plugin, board, actor, id }: CallContext<'_>,
+        request: CallRequest<'_>,
+    ) -> Result<PluginReply, Failure> {
+        let _counted = CountedCall::begin(self.of_workers(), actor)?;
+        let input = call(plugin, board, actor, request);
         let name = |failure: Failure| Failure {
             message: format!("the plugin {}: {}", plugin.name, failure.message),
             ..failure
         };
-        let reply = self.call(service, plugin, &asked, Line::Asked).await.map_err(name)?;
+        let reply = self.call(service, plugin, &input, CallQueue::Asked).await.map_err(name)?;
         if actor.run.is_some() && reply.size() > OF_WORKER {
             return Err(name(Failure::failed(format!("its answer has more than {OF_WORKER} bytes"))));
         }
         // A worker without a tenant reaches the tasks without one; an operator reaches all.
-        let concern = match (&actor.tenant, &actor.run) {
+        let scope = match (&actor.tenant, &actor.run) {
             (None, None) => PluginScope::All,
             (tenant, _) => PluginScope::Of(tenant.clone()),
         };
-        let occasion = Occasion { plugin, board, concern: &concern, id, refused: Refused::Fails };
-        carry_out(self, occasion, &reply.requests).await.map_err(name)?;
-        Ok(Answer { text: reply.text, data: reply.data })
+        let context = RequestContext { plugin, bscopeoncern: &scope, id, on_refusal: OnRefusal::Fails };
+        carry_out(self, context, &reply.requests).await.map_err(name)?;
+        Ok(PluginReply { text: reply.text, data: reply.data })
     }
 }

@@ -36,16 +36,16 @@ impl Undelivered {
 
 /// Steps so far.
 #[derive(Debug, Default)]
-pub(super) struct Trail(Vec<Step>);
+pub(super) struct StepLog(Vec<Step>);
 
-impl Trail {
+impl StepLog {
     /// Records a step that succeeded.
     pub(super) fn done(&mut self, step: &str, detail: impl Into<String>) {
         self.0.push(Step { name: step.to_owned(), ok: true, detail: detail.into() });
     }
 
     /// Records the result of a step.
-    pub(super) fn note<T>(
+    pub(super) fn record<T>(
         &mut self,
         step: &str,
         outcome: Result<T, Undelivered>,

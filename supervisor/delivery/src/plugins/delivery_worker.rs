@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::calls::{self, Calls};
 use super::check::sweep;
 use super::protocol;
-use super::requests::{Occasion, Refused, carry_out};
+use super::requests::{RequestContext, OnRefusal, carry_out};
 use api::PluginScope;
 use base::failpoint;
 use base::failure::Failure;
@@ -25,7 +25,7 @@ use service::{BoardHandle, Service};
 use setup::automation::plugins::Plugin;
 
 /// Limit on the events of one read.
-const LOOK: u32 = 50;
+const BATCH: u32 = 50;
 /// Longest pause before another try.
 const PAUSE: Duration = Duration::from_hours(1);
 /// Farthest plausible time of a try. A later one was planned before the clock was set back.
@@ -35,7 +35,7 @@ const TROUBLE: Duration = Duration::from_secs(30);
 /// Prefix of a plugin's name as the author of events.
 const PLUGINS: &str = "system:plugin:";
 
-type Line = (BoardName, PluginName);
+type EventQueue = (BoardName, PluginName);
 
 /// An event to be given to a plugin.
 struct Due {
@@ -47,12 +47,12 @@ struct Due {
 
 /// Result of a look at all boards.
 #[derive(Default)]
-struct Found {
+struct DueEvents {
     due: Vec<Due>,
     /// Time of the next work, if nothing else happens.
     next: Option<Timestamp>,
     /// Last events up to which a plugin has nothing to receive.
-    seen: Vec<(Line, EventId)>,
+    seen: Vec<(EventQueue, EventId)>,
 }
 
 /// Gives plugins their events until the daemon ends. A call in progress is then cancelled, and repeated by the next
@@ -61,31 +61,31 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
     let root = service.root().clone();
     // Runs in the background.
     drop(tokio::task::spawn_blocking(move || sweep(&root)));
-    let mut under_way: JoinSet<(Line, Result<(), Failure>)> = JoinSet::new();
-    let mut busy: BTreeSet<Line> = BTreeSet::new();
-    let mut seen: BTreeMap<Line, EventId> = BTreeMap::new();
+    let mut under_way: JoinSet<(EventQueue, Result<(), Failure>)> = JoinSet::new();
+    let mut busy: BTreeSet<EventQueue> = BTreeSet::new();
+    let mut seen: BTreeMap<EventQueue, EventId> = BTreeMap::new();
     // Queues whose result could not be recorded, with the time of the next try. The others do not wait for them.
-    let mut held: BTreeMap<Line, Timestamp> = BTreeMap::new();
+    let mut held: BTreeMap<EventQueue, Timestamp> = BTreeMap::new();
     loop {
         let now = SystemClock.now();
         held.retain(|_, until| *until > now && *until <= now.after(TROUBLE));
         let mut found =
-            look(&service, busy.iter().chain(held.keys()).cloned().collect(), seen.clone(), now).await;
+            find_due(&service, busy.iter().chain(held.keys()).cloned().collect(), seen.clone(), now).await;
         for until in held.values() {
             found.wait_until(*until);
         }
-        for (line, event) in found.seen {
-            seen.insert(line, event);
+        for (queue, event) in found.seen {
+            seen.insert(queue, event);
         }
         for due in found.due {
-            let line = (due.board.name().clone(), due.plugin.name.clone());
-            busy.insert(line.clone());
+            let queue = (due.board.name().clone(), due.plugin.name.clone());
+            busy.insert(queue.clone());
             let (service, calls) = (Arc::clone(&service), calls.clone());
             under_way.spawn(async move {
                 // A separate task, so that a panic ends only this call and the plugin can be called again.
                 let given =
                     AbortOnDropHandle::new(tokio::spawn(async move { give(&service, &calls, due).await }));
-                (line, given.await.unwrap_or_else(|_| Err(Failure::failed("the call panicked"))))
+                (queue, given.await.unwrap_or_else(|_| Err(Failure::failed("the call panicked"))))
             });
         }
         let rest = found.next.map(|at| at.since(now));
@@ -96,11 +96,11 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
             () = service.news().notified() => {}
             // Cancel-safe: a finished task that is not taken stays in the set.
             Some(ended) = under_way.join_next() => match ended {
-                Ok((line, Ok(()))) => drop(busy.remove(&line)),
-                Ok((line, Err(error))) => {
-                    tracing::warn!(board = %line.0, plugin = %line.1, %error, "plugin_not_recorded");
-                    busy.remove(&line);
-                    held.insert(line, SystemClock.now().after(TROUBLE));
+                Ok((queue, Ok(()))) => drop(busy.remove(&queue)),
+                Ok((queue, Err(error))) => {
+                    tracing::warn!(board = %queue.0, plugin = %queue.1, %error, "plugin_not_recorded");
+                    busy.remove(&queue);
+                    held.insert(queue, SystemClock.now().after(TROUBLE));
                 }
                 Err(error) => tracing::error!(%error, "plugin_call_failed"),
             },
@@ -110,19 +110,19 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
 }
 
 /// Finds the next event of each plugin on each board.
-async fn look(
+async fn find_due(
     service: &Arc<Service>,
-    busy: BTreeSet<Line>,
-    seen: BTreeMap<Line, EventId>,
+    busy: BTreeSet<EventQueue>,
+    seen: BTreeMap<EventQueue, EventId>,
     now: Timestamp,
-) -> Found {
+) -> DueEvents {
     let plugins = service.plugins();
     if plugins.usable().all(|plugin| plugin.manifest.events.is_empty()) {
-        return Found::default();
+        return DueEvents::default();
     }
     let boards = service.served();
     let read = move || {
-        let mut found = Found::default();
+        let mut found = DueEvents::default();
         for board in boards {
             let cursors = board.readers().with(|view| view.plugin_cursors());
             let Ok(cursors) = cursors else {
@@ -131,9 +131,9 @@ async fn look(
                 continue;
             };
             for cursor in cursors {
-                let line = (board.name().clone(), cursor.plugin.clone());
+                let queue = (board.name().clone(), cursor.plugin.clone());
                 let plugin = plugins.usable().find(|plugin| plugin.name == cursor.plugin);
-                let Some(plugin) = plugin.filter(|_| cursor.paused_at.is_none() && !busy.contains(&line))
+                let Some(plugin) = plugin.filter(|_| cursor.paused_at.is_none() && !busy.contains(&queue))
                 else {
                     continue;
                 };
@@ -144,7 +144,7 @@ async fn look(
                     continue;
                 }
                 // The cursor is stored only with an event; `seen` saves reading other events again.
-                let seen = seen.get(&line).copied().unwrap_or_default();
+                let seen = seen.get(&queue).copied().unwrap_or_default();
                 match next_event(&board, plugin, cursor.event, seen) {
                     Ok(Ok(event)) => {
                         found.due.push(Due {
@@ -154,7 +154,7 @@ async fn look(
                             event,
                         });
                     }
-                    Ok(Err(up_to)) => found.seen.push((line, up_to)),
+                    Ok(Err(up_to)) => found.seen.push((queue, up_to)),
                     Err(error) => {
                         tracing::warn!(board = %board.name(), %error, "events_not_read");
                         found.wait_until(now.after(TROUBLE));
@@ -166,10 +166,10 @@ async fn look(
     };
     tokio::task::spawn_blocking(read)
         .await
-        .unwrap_or_else(|_| Found { next: Some(now.after(TROUBLE)), ..Found::default() })
+        .unwrap_or_else(|_| DueEvents { next: Some(now.after(TROUBLE)), ..DueEvents::default() })
 }
 
-impl Found {
+impl DueEvents {
     fn wait_until(&mut self, at: Timestamp) {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
@@ -189,7 +189,7 @@ fn next_event(
         let newest = view.events(&newest)?.last().map_or(done, |event| event.id);
         // If the board was replaced under the same name, `seen` is from the former one.
         let after = if seen > newest { done } else { seen.max(done) };
-        let mut filter = EventFilter { since: after, limit: LOOK, kinds, ..EventFilter::default() };
+        let mut filter = EventFilter { since: after, limit: BATCH, kinds, ..EventFilter::default() };
         loop {
             let events = view.events(&filter)?;
             let Some(last) = events.last().map(|event| event.id) else {
@@ -234,17 +234,17 @@ async fn handle(
     plugin: &Plugin,
     event: &Event,
 ) -> Result<(), Failure> {
-    let asked = protocol::event(&plugin.name, board.name(), event);
-    let reply = calls.call(service, plugin, &asked, calls::Line::Events(board.name().clone())).await?;
+    let input = protocol::event(&plugin.name, board.name(), event);
+    let reply = calls.call(service, plugin, &input, calls::CallQueue::Events(board.name().clone())).await?;
     let id = format!("{}-e{}", board.id(), event.id);
-    let occasion = Occasion {
+    let context = RequestContext {
         plugin,
         board: board.name(),
-        concern: &PluginScope::All,
+        scope: &PluginScope::All,
         id: Some(&id),
-        refused: Refused::LeftOut,
+        on_refusal: OnRefusal::LeftOut,
     };
-    carry_out(calls, occasion, &reply.requests).await
+    carry_out(calls, context, &reply.requests).await
 }
 
 /// Returns the pause before the next try, varied by a quarter, so that simultaneous failures are not retried at the

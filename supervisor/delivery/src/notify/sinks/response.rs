@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::notify::http::Answer;
-use crate::notify::trail::{Trail, Undelivered};
+use crate::notify::http::HttpResponse;
+use crate::notify::step_log::{StepLog, Undelivered};
 
 /// Result in a body.
-pub(in crate::notify) struct Said<'a> {
+pub(in crate::notify) struct ServiceResult<'a> {
     /// True if the service did not accept the message.
     pub(in crate::notify) is_refusal: bool,
     pub(in crate::notify) why: Option<&'a str>,
@@ -18,13 +18,13 @@ pub(in crate::notify) struct Said<'a> {
     pub(in crate::notify) is_final: bool,
 }
 
-impl Said<'_> {
+impl ServiceResult<'_> {
     /// Judges the status and the body of a response.
-    pub(in crate::notify) fn judge(&self, answer: Answer, trail: &mut Trail) -> Result<(), Undelivered> {
+    pub(in crate::notify) fn judge(&self, response: HttpResponse, step_log: &mut StepLog) -> Result<(), Undelivered> {
         let after = self.after.and_then(|after| Duration::try_from_secs_f64(after.max(0.0)).ok());
         let why: String =
             self.why.unwrap_or("it does not say why").chars().filter(|c| !c.is_control()).take(200).collect();
-        let taken = match answer.taken(self.why, after) {
+        let taken = match response.accepted(self.why, after) {
             Ok(_) if self.is_refusal && self.is_final => {
                 Err(Undelivered::Refused(format!("the service refuses the message: {why}")))
             }
@@ -35,7 +35,7 @@ impl Said<'_> {
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
-        trail.note("answer", taken, "the message was taken")
+        step_log.record("answer", taken, "the message was taken")
     }
 }
 
