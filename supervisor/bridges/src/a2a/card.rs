@@ -12,7 +12,7 @@ use setup::roster::Roster;
 pub(super) const PATH: &str = "/.well-known/agent-card.json";
 
 /// Returns the card of one profile, or of all offered ones.
-pub(super) fn of(config: &A2aConfig, roster: &Roster, profile: Option<&Profile>) -> Value {
+pub(super) fn for_profile(config: &A2aConfig, roster: &Roster, profile: Option<&Profile>) -> Value {
     let base = config.base();
     let (name, url) = match profile {
         Some(profile) => (profile.to_string(), format!("{base}/{profile}")),

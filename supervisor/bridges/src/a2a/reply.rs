@@ -11,14 +11,14 @@ use verbs::Shown;
 
 /// Refusal of a request: a code of JSON-RPC or A2A (section 5.4), and a message.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RpcError {
     code: i32,
     message: String,
 }
 
-impl Refusal {
+impl RpcError {
     fn new(code: i32, message: impl Into<String>) -> Self {
-        Refusal { code, message: message.into() }
+        RpcError { code, message: message.into() }
     }
 
     pub(super) fn unreadable(why: impl Into<String>) -> Self {
@@ -68,12 +68,12 @@ impl Refusal {
     }
 
     /// Returns the response to a request.
-    pub(super) fn answer(&self, id: &Value) -> Value {
+    pub(super) fn response(&self, id: &Value) -> Value {
         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": self.code, "message": self.message } })
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for RpcError {
     fn from(failure: Failure) -> Self {
         let code = match failure.code {
             Code::NotFound => return Self::no_task(),
@@ -102,7 +102,7 @@ fn context(task: &Task) -> &str {
     task.client.session_id.as_deref().unwrap_or(task.id.as_str())
 }
 
-fn said(task: &Task, number: &str, text: &str) -> Value {
+fn message(task: &Task, number: &str, text: &str) -> Value {
     json!({
         "messageId": format!("{}-{number}", task.id),
         "contextId": context(task),
@@ -123,7 +123,7 @@ pub(super) fn status(task: &Task) -> Value {
     };
     let mut status = json!({ "state": state.as_str(), "timestamp": timestamp(task.updated_at) });
     if let Some(words) = words {
-        status["message"] = said(task, &format!("status-{}", task.updated_at.as_micros()), &words);
+        status["message"] = message(task, &format!("status-{}", task.updated_at.as_micros()), &words);
     }
     status
 }

@@ -15,21 +15,21 @@ pub(super) async fn take(
     data: &Value,
     is_direct: bool,
 ) {
-    let heard = heard(own, data, is_direct);
-    let is_sender = |heard: &Heard| bridge.chat.sender(&heard.sender).is_some();
-    let is_known = if heard.as_ref().is_some_and(is_sender) { Known::Yes } else { Known::No };
+    let incoming = incoming(own, data, is_direct);
+    let is_sender = |incoming: &Heard| bridge.chat.sender(&incoming.sender).is_some();
+    let is_known = if incoming.as_ref().is_some_and(is_sender) { Known::Yes } else { Known::No };
     let (channel, room) =
         (data["channel_id"].as_str().unwrap_or_default(), Chatroom { last: message_number(data), is_direct });
     if bridge.service.chats().heard_in(&bridge.name, channel, room, is_known) == Repeat::Again {
         return;
     }
-    if let Some(heard) = heard {
-        bridge.hear(conversation, &heard).await;
+    if let Some(incoming) = incoming {
+        bridge.handle(conversation, &incoming).await;
     }
 }
 
 /// Returns a person's own words in a message. A thread is a channel of its own.
-fn heard(own: &str, data: &Value, is_direct: bool) -> Option<Heard> {
+fn incoming(own: &str, data: &Value, is_direct: bool) -> Option<Heard> {
     let author = &data["author"];
     // 0 is a message, 19 a reply. Forwarded words are another's, and a webhook is no person.
     let is_plain = matches!(data["type"].as_u64(), None | Some(0 | 19));
@@ -61,17 +61,17 @@ mod tests {
 
     use super::*;
 
-    fn said(more: &Value) -> Option<Heard> {
+    fn message(more: &Value) -> Option<Heard> {
         let mut data = json!({ "type": 0, "id": "50", "channel_id": "7", "guild_id": "8", "author": { "id": "1" }, "content": "/kanban list" });
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        heard("9", &data, data["guild_id"].is_null())
+        incoming("9", &data, data["guild_id"].is_null())
     }
 
     #[test]
     fn a_message_of_a_person_is_heard_and_none_of_a_program() {
-        let heard = said(&json!({ "content": "<@9> /help" })).unwrap();
-        assert_eq!((heard.text.as_str(), heard.is_direct), ("/help", false));
-        assert!(said(&json!({ "guild_id": null })).unwrap().is_direct);
+        let incoming = message(&json!({ "content": "<@9> /help" })).unwrap();
+        assert_eq!((incoming.text.as_str(), incoming.is_direct), ("/help", false));
+        assert!(message(&json!({ "guild_id": null })).unwrap().is_direct);
         for of_others in [
             json!({ "author": { "id": "9", "bot": true } }),
             json!({ "webhook_id": "3" }),
@@ -79,14 +79,14 @@ mod tests {
             json!({ "type": 7 }),
             json!({ "content": null }),
         ] {
-            assert!(said(&of_others).is_none(), "{of_others}");
+            assert!(message(&of_others).is_none(), "{of_others}");
         }
     }
 
     #[test]
     fn a_reply_counts_where_it_is_to_the_bot() {
         let reply = |author: &str| {
-            said(
+            message(
                 &json!({ "type": 19, "message_reference": { "message_id": "4" }, "referenced_message": { "author": { "id": author } } }),
             )
         };

@@ -64,19 +64,19 @@ async fn read_on(
         if Instant::now() >= until {
             return Err(Undelivered::later("there was no time to read on"));
         }
-        let said = match bridge.talk().discord_messages(channel, after).await {
-            Ok(said) => said,
+        let messages = match bridge.api().discord_messages(channel, after).await {
+            Ok(messages) => messages,
             Err(Undelivered::Later { after: Some(pause), .. }) if pause <= LONGEST_PAUSE => {
                 tokio::time::sleep(pause).await;
                 continue;
             }
             Err(error) => return Err(error),
         };
-        for message in &said {
+        for message in &messages {
             take(bridge, conversation, own, message, room.is_direct).await;
         }
-        match said.last().map(message_number) {
-            Some(last) if said.len() >= PAGE && last > after => after = last,
+        match messages.last().map(message_number) {
+            Some(last) if messages.len() >= PAGE && last > after => after = last,
             Some(_) | None => return Ok(()),
         }
     }

@@ -33,8 +33,8 @@ impl Verb for Mentioning {
         let own = config.tenants.require(tenant.as_ref())?;
         let policy = own.and_then(|own| own.policy.clone());
         // As for a new task: a sender with a tenant may only use the tenant's directories.
-        let said = self.workspace.as_deref().unwrap_or("scratch");
-        let workspace = Some(place_of(&mut call, tenant.as_ref(), said).await?);
+        let named = self.workspace.as_deref().unwrap_or("scratch");
+        let workspace = Some(place_of(&mut call, tenant.as_ref(), named).await?);
         let task = NewTask { tenant, policy, workspace, ..NewTask::default() };
         let chat = call.chat().cloned();
         call.write(move |board, actor| {

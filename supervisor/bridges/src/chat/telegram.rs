@@ -36,15 +36,15 @@ struct Update {
 }
 
 #[derive(Debug, Deserialize)]
-struct Incoming {
+struct TelegramMessage {
     message_id: i64,
-    from: Option<User>,
-    chat: Chat,
+    from: Option<TelegramUser>,
+    chat: TelegramChat,
     text: Option<String>,
     message_thread_id: Option<i64>,
     #[serde(default)]
     is_topic_message: bool,
-    reply_to_message: Option<Replied>,
+    reply_to_message: Option<RepliedTo>,
     /// Origin of a forwarded message, which is another's.
     forward_origin: Option<Value>,
     forward_date: Option<i64>,
@@ -55,29 +55,29 @@ struct Incoming {
 }
 
 #[derive(Debug, Deserialize)]
-struct User {
+struct TelegramUser {
     id: i64,
     #[serde(default)]
     is_bot: bool,
 }
 
 #[derive(Debug, Deserialize)]
-struct Chat {
+struct TelegramChat {
     id: i64,
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Replied {
+struct RepliedTo {
     message_id: i64,
-    from: Option<User>,
+    from: Option<TelegramUser>,
 }
 
 /// Handles messages until `stop`.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
-    let me: Me = read(bridge.talk().telegram("getMe", &json!({}), MARGIN).await?)?;
+    let me: Me = read(bridge.api().telegram("getMe", &json!({}), MARGIN).await?)?;
     bridge.connected(Some(&format!("@{}", me.username)));
     let account = format!("{} {}", bridge.name, me.id);
     let desk = bridge.service.chats();
@@ -89,7 +89,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
             "allowed_updates": ["message"],
         });
         let asked = Instant::now();
-        let talk = bridge.talk();
+        let talk = bridge.api();
         // A dropped request loses nothing: updates that were not confirmed come again.
         let updates = tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -103,8 +103,8 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
             }
         }
         for update in updates {
-            if let Some(heard) = heard(&me, update.update_id, update.message) {
-                bridge.hear(&mut conversation, &heard).await;
+            if let Some(incoming) = incoming(&me, update.update_id, update.message) {
+                bridge.handle(&mut conversation, &incoming).await;
             }
             desk.moved(&account, update.update_id.saturating_add(1));
         }
@@ -116,8 +116,8 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Undelivered> 
 }
 
 /// Returns a person's own words in a message; none for forwarded or foreign ones.
-fn heard(me: &Me, update: i64, message: Value) -> Option<Heard> {
-    let message: Incoming = serde_json::from_value(message).ok()?;
+fn incoming(me: &Me, update: i64, message: Value) -> Option<Heard> {
+    let message: TelegramMessage = serde_json::from_value(message).ok()?;
     let from = message.from.filter(|from| !from.is_bot)?;
     let is_of_others = message.forward_origin.is_some()
         || message.forward_date.is_some()
@@ -127,7 +127,7 @@ fn heard(me: &Me, update: i64, message: Value) -> Option<Heard> {
         return None;
     }
     let text = addressed(me, message.text?)?;
-    let to_me = |replied: &Replied| replied.from.as_ref().is_some_and(|from| from.id == me.id);
+    let to_me = |replied: &RepliedTo| replied.from.as_ref().is_some_and(|from| from.id == me.id);
     let replied = message.reply_to_message.filter(to_me).map(|replied| replied.message_id.to_string());
     let thread = message.message_thread_id.filter(|_| message.is_topic_message);
     Some(Heard {
@@ -159,24 +159,24 @@ mod tests {
         Me { id: 9, username: "fleet_bot".to_owned() }
     }
 
-    fn said(more: &Value) -> Option<Heard> {
+    fn message(more: &Value) -> Option<Heard> {
         let mut message = json!({
             "message_id": 5, "from": { "id": 1, "is_bot": false }, "chat": { "id": -7, "type": "supergroup" },
             "text": "/kanban@Fleet_bot list"
         });
         message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        heard(&me(), 3, message)
+        incoming(&me(), 3, message)
     }
 
     #[test]
     fn a_command_is_for_the_bot_that_it_names() {
-        let heard = said(&json!({})).unwrap();
+        let incoming = message(&json!({})).unwrap();
         assert_eq!(
-            (heard.text.as_str(), heard.chat.as_str(), heard.sender.as_str()),
+            (incoming.text.as_str(), incoming.chat.as_str(), incoming.sender.as_str()),
             ("/kanban list", "-7", "1")
         );
-        assert!(said(&json!({ "text": "/kanban@other_bot list" })).is_none());
-        assert_eq!(said(&json!({ "text": "/kanban list" })).unwrap().text, "/kanban list");
+        assert!(message(&json!({ "text": "/kanban@other_bot list" })).is_none());
+        assert_eq!(message(&json!({ "text": "/kanban list" })).unwrap().text, "/kanban list");
     }
 
     #[test]
@@ -191,17 +191,17 @@ mod tests {
             json!({ "text": null }),
             json!({ "chat": "x" }),
         ] {
-            assert!(said(&of_others).is_none(), "{of_others}");
+            assert!(message(&of_others).is_none(), "{of_others}");
         }
     }
 
     #[test]
     fn a_reply_counts_where_it_is_to_this_bot_and_a_thread_where_it_is_a_topic() {
         let replied =
-            |from: i64| said(&json!({ "reply_to_message": { "message_id": 4, "from": { "id": from } } }));
+            |from: i64| message(&json!({ "reply_to_message": { "message_id": 4, "from": { "id": from } } }));
         assert_eq!(replied(9).unwrap().replied.as_deref(), Some("4"));
         assert_eq!(replied(1).unwrap().replied, None);
-        assert_eq!(said(&json!({ "message_thread_id": 8 })).unwrap().thread, "");
-        assert_eq!(said(&json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread, "8");
+        assert_eq!(message(&json!({ "message_thread_id": 8 })).unwrap().thread, "");
+        assert_eq!(message(&json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread, "8");
     }
 }

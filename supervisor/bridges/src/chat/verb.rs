@@ -27,20 +27,20 @@ use verbs::Resolve;
 const WIDTH: usize = 120;
 
 /// Context of a command: its chat, sender and board.
-pub(super) struct Asker<'a> {
+pub(super) struct ChatCommand<'a> {
     pub(super) service: &'a Arc<Service>,
     pub(super) name: &'a str,
     pub(super) chat: &'a ChatFile,
     pub(super) sender: &'a Sender,
-    pub(super) heard: &'a Heard,
+    pub(super) incoming: &'a Heard,
     pub(super) board: BoardName,
     /// Directory in which a new task works.
-    pub(super) place: Option<String>,
+    pub(super) directory: Option<String>,
     /// Returns true for a verb that is open to chats.
     pub(super) is_open: fn(&str) -> bool,
 }
 
-impl Asker<'_> {
+impl ChatCommand<'_> {
     /// Returns the sender as a person. A sender with a tenant sees only that tenant, like its users.
     pub(super) fn actor(&self) -> Actor {
         let tenant = self.sender.tenant.clone();
@@ -50,7 +50,7 @@ impl Asker<'_> {
     }
 
     pub(super) fn address(&self) -> Address {
-        self.heard.address(&self.chat.channel)
+        self.incoming.address(&self.chat.channel)
     }
 
     /// Refuses a board that the sender may not reach from this chat.
@@ -67,11 +67,11 @@ impl Asker<'_> {
 
     /// Returns the request id, derived from the message's id, so that a repeated message is carried out once.
     fn request_id(&self) -> Result<RequestId, Failure> {
-        let id = format!("chat/{}/{}", self.name, self.heard.id);
+        let id = format!("chat/{}/{}", self.name, self.incoming.id);
         id.parse().map_err(|e: kernel::ParseError| Failure::usage(format!("the id of the message: {e}")))
     }
 
-    pub(super) async fn call_of<V: Verb>(&self) -> Result<Call, Failure> {
+    pub(super) async fn call_for<V: Verb>(&self) -> Result<Call, Failure> {
         let actor = self.actor();
         if !VerbEntry::for_verb::<V>().admits(&actor) {
             return Err(not_for_members(&format!("`{}`", V::NAME)));
@@ -93,7 +93,7 @@ impl Asker<'_> {
     /// Calls a verb. Ids of tasks may be abbreviated.
     pub(super) async fn call<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         let verb = self.with_whole_ids(verb).await?;
-        self.call_of::<V>().await?.make(verb).await
+        self.call_for::<V>().await?.make(verb).await
     }
 
     async fn with_whole_ids<V: Verb>(&self, verb: V) -> Result<V, Failure> {
@@ -104,7 +104,7 @@ impl Asker<'_> {
             return Ok(verb);
         }
         let ids = places.iter().filter_map(|place| place.as_str().map(str::to_owned)).collect();
-        let resolved = self.call_of::<Resolve>().await?.make(Resolve { ids }).await?;
+        let resolved = self.call_for::<Resolve>().await?.make(Resolve { ids }).await?;
         for (place, whole) in places.into_iter().zip(resolved.ids) {
             *place = whole.as_str().into();
         }
@@ -130,7 +130,7 @@ impl Asker<'_> {
     pub(super) async fn run<V: Command + Args>(
         &self,
         matches: ArgMatches,
-        prepare: fn(&mut V, &Asker<'_>),
+        prepare: fn(&mut V, &ChatCommand<'_>),
     ) -> Result<String, Failure> {
         let mut verb = self.verb::<V>(&matches)?;
         prepare(&mut verb, self);
@@ -147,14 +147,14 @@ impl Asker<'_> {
 }
 
 /// Refuses a sender without the right.
-pub(super) fn permit(asker: &Asker<'_>, needed: May, verb: &str) -> Result<(), Failure> {
-    let own = asker.sender.may;
+pub(super) fn permit(command: &ChatCommand<'_>, needed: May, verb: &str) -> Result<(), Failure> {
+    let own = command.sender.may;
     if own >= needed {
         return Ok(());
     }
     Err(Failure::new(
         Code::NotPermitted,
-        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), asker.sender.name, own.as_str()),
+        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), command.sender.name, own.as_str()),
     ))
 }
 

@@ -38,14 +38,14 @@ pub(super) const MESSAGES: Messages = Messages {
     path: "/api/v1/chat/{name}",
     about: "What was said in the chat of a webhook, signed with the secret of its channel",
     verb: Some(ListChats::NAME),
-    message: || schema_for!(Said),
-    reply: || schema_for!(Replied),
+    message: || schema_for!(PostedMessage),
+    reply: || schema_for!(PostReply),
 };
 
 /// A message posted by a program.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct PostedMessage {
     /// Id of the message, the same if it is posted again.
     id: String,
     sender: String,
@@ -63,7 +63,7 @@ struct Said {
 
 /// Response to a posted message.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Replied {
+struct PostReply {
     /// Reply; none if the message was not for this chat.
     reply: Option<String>,
 }
@@ -97,7 +97,7 @@ struct Signed<'a> {
 
 /// Responds to a post.
 pub(super) async fn exchange(ask: Ask, whole: WholeRequest) -> WholeResponse {
-    whole_response(answer(&ask, whole).await.map(|reply| Replied { reply })).await
+    whole_response(answer(&ask, whole).await.map(|reply| PostReply { reply })).await
 }
 
 async fn answer(ask: &Ask, whole: WholeRequest) -> Result<Option<String>, Failure> {
@@ -122,12 +122,12 @@ async fn answer(ask: &Ask, whole: WholeRequest) -> Result<Option<String>, Failur
         signature: header("webhook-signature"),
     };
     verify(&service, &name, signed, &whole.body)?;
-    let said: Said = serde_json::from_slice(&whole.body).map_err(|e| {
+    let message: PostedMessage = serde_json::from_slice(&whole.body).map_err(|e| {
         Failure::usage(format!("the message cannot be read: {e}"))
             .hint("`supervisor help docs/chat.md` shows one")
     })?;
     let (reply, answer) = oneshot::channel();
-    inbox.try_send(Posted { heard: said.heard()?, reply }).map_err(|_| {
+    inbox.try_send(Posted { heard: message.incoming()?, reply }).map_err(|_| {
         Failure::new(Code::Throttled, format!("{WAITING} messages of this chat wait"))
             .hint("post it again later")
     })?;
@@ -171,8 +171,8 @@ fn verify(
     if shown { Ok(()) } else { Err(refused("its webhook-signature is not right")) }
 }
 
-impl Said {
-    fn heard(self) -> Result<Heard, Failure> {
+impl PostedMessage {
+    fn incoming(self) -> Result<Heard, Failure> {
         let is_id =
             |text: &str| (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_id(&self.id) {
@@ -208,14 +208,14 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn said(chat: &str, thread: &str) -> Result<Heard, Failure> {
-        let said = serde_json::json!({ "id": "m1", "sender": "1", "chat_id": chat, "thread_id": thread, "text": "/help" });
-        serde_json::from_value::<Said>(said).unwrap().heard()
+    fn posted(chat: &str, thread: &str) -> Result<Heard, Failure> {
+        let message = serde_json::json!({ "id": "m1", "sender": "1", "chat_id": chat, "thread_id": thread, "text": "/help" });
+        serde_json::from_value::<PostedMessage>(message).unwrap().incoming()
     }
 
     #[test]
     fn a_chat_and_a_thread_have_names_that_can_be_written_and_shown() {
-        assert!(said("!room", "").is_ok() && said("!room", "a:b").is_ok());
+        assert!(posted("!room", "").is_ok() && posted("!room", "a:b").is_ok());
         let long = "x".repeat(NAME + 1);
         for (chat, thread, why) in [
             ("", "", "chat_id"),
@@ -225,7 +225,7 @@ mod tests {
             ("a", "b\u{1b}[2J", "thread_id"),
             ("a", long.as_str(), "thread_id"),
         ] {
-            let refused = said(chat, thread).unwrap_err();
+            let refused = posted(chat, thread).unwrap_err();
             assert!(refused.message.contains(why), "{chat:?} {thread:?}: {refused}");
         }
     }

@@ -20,10 +20,10 @@ struct Files;
 const WORTH: usize = 90;
 
 /// Compressed forms by digest, so that each text is compressed once.
-static COMPRESSED: LazyLock<Mutex<BTreeMap<Key, Option<Bytes>>>> = LazyLock::new(Mutex::default);
+static COMPRESSED: LazyLock<Mutex<BTreeMap<DigestKey, Option<Bytes>>>> = LazyLock::new(Mutex::default);
 
 /// First half of a file's digest, enough to tell the page's files apart.
-type Key = [u8; 16];
+type DigestKey = [u8; 16];
 
 /// Bytes for a browser, with their cache tag.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Asset {
     pub(super) bytes: Bytes,
     /// Compressed bytes; none if they are hardly shorter.
     pub(super) gzip: Option<Bytes>,
-    key: Key,
+    key: DigestKey,
 }
 
 impl Asset {
@@ -84,8 +84,8 @@ pub(super) fn warm() {
     }
 }
 
-fn key(digest: &[u8; 32]) -> Key {
-    let mut key = Key::default();
+fn key(digest: &[u8; 32]) -> DigestKey {
+    let mut key = DigestKey::default();
     key.copy_from_slice(&digest[..16]);
     key
 }

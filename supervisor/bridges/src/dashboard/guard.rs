@@ -27,7 +27,7 @@ const PAGE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img
 const DATA: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResponseKind {
     Page,
     Asset,
     Data,
@@ -108,9 +108,9 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// Adds the security headers of a response.
-pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
+pub(super) fn with_rules(mut response: Response, kind: ResponseKind) -> Response {
     let headers = response.headers_mut();
-    let csp = if kind == Kind::Data { DATA } else { PAGE };
+    let csp = if kind == ResponseKind::Data { DATA } else { PAGE };
     let rules = [
         (header::CONTENT_SECURITY_POLICY, csp),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -124,11 +124,11 @@ pub(super) fn with_rules(mut response: Response, kind: Kind) -> Response {
     }
     match kind {
         // Browsers revalidate it by its ETag each time, unless its path contains its version.
-        Kind::Asset => {
+        ResponseKind::Asset => {
             let caching = HeaderValue::from_static("private, no-cache");
             headers.entry(header::CACHE_CONTROL).or_insert(caching);
         }
-        Kind::Page | Kind::Data => {
+        ResponseKind::Page | ResponseKind::Data => {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
     }

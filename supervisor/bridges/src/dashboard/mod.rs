@@ -2,7 +2,7 @@
 //! without rules of its own.
 //!
 //! ```text
-//! browser ─▶ listener (limits) ─▶ desk ─┬─ /open, /session, /assets/…  pages, sign_in
+//! browser ─▶ listener (limits) ─▶ dashboard ─┬─ /open, /session, /assets/…  pages, sign_in
 //!                                       └─ /api/…  guard: host, origin, cookie, key ─▶ the API, as the session's owner
 //! ```
 //!
@@ -19,14 +19,14 @@
 //! stands beside each colour.
 
 mod assets;
-mod desk;
+mod handler;
 mod guard;
 mod listener;
 mod pages;
 mod shell;
 mod sign_in;
-mod until;
-mod visit;
+mod session_body;
+mod checked_request;
 
 use api::Surface;
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::guard;
-use super::visit::Visit;
+use super::checked_request::CheckedRequest;
 use api::blocking;
 use base::exit::Code;
 use base::failure::Failure;
@@ -28,7 +28,7 @@ const COOKIE_SECONDS: u64 = 7 * 24 * 3600;
 /// Body posted by the page that a link opened.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shown {
+struct SessionDescription {
     code: String,
     /// True if the person agrees to end another user's session in this browser.
     #[serde(default)]
@@ -38,7 +38,7 @@ struct Shown {
 /// Begins a session with the code of a link.
 pub(super) async fn begin(
     service: &Arc<Service>,
-    visit: &Visit<'_>,
+    checked: &CheckedRequest<'_>,
     request: Request,
 ) -> Result<Response, Failure> {
     let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -52,16 +52,16 @@ pub(super) async fn begin(
         Err(_) => return Err(Failure::new(Code::TryAgain, "the request did not arrive in time")),
     };
     // The error shows no details, because they may contain the code.
-    let shown: Shown =
+    let shown: SessionDescription =
         serde_json::from_slice(&body).map_err(|_| Failure::usage("the request is not {\"code\": \"…\"}"))?;
-    let (asking, browser, before) = (Arc::clone(service), visit.browser, visit.sessions.first().cloned());
+    let (asking, browser, before) = (Arc::clone(service), checked.browser, checked.sessions.first().cloned());
     let begun = blocking("the session was not begun", move || {
         asking.browsers().begin(&shown.code, browser, before.as_deref(), shown.replace)
     });
     let Begun { cookie, key, session } = begun.await?.map_err(refused)?;
     tracing::info!(session = %session.id, person = %session.owner.name, tenant = session.owner.tenant.as_ref().map(tracing::field::display), "session_begun");
-    let name = visit.browsers.cookie_name();
-    let secure = if visit.origin.starts_with("https://") { "; Secure" } else { "" };
+    let name = checked.browsers.cookie_name();
+    let secure = if checked.origin.starts_with("https://") { "; Secure" } else { "" };
     let cookie =
         format!("{name}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}");
     let mut cookie = HeaderValue::from_str(&cookie)
@@ -112,13 +112,13 @@ fn description(session: &Session) -> serde_json::Value {
 
 pub(super) async fn end(
     service: &Arc<Service>,
-    visit: &Visit<'_>,
+    checked: &CheckedRequest<'_>,
     id: SessionId,
 ) -> Result<Response, Failure> {
     let ending = Arc::clone(service);
     let ended = move || ending.browsers().revoke(|session| session.id == id);
     blocking("the session was not ended", ended).await??;
-    let gone = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", visit.browsers.cookie_name());
+    let gone = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", checked.browsers.cookie_name());
     let gone = HeaderValue::from_str(&gone).map_err(|_| guard::no_session())?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, gone)]).into_response())
 }

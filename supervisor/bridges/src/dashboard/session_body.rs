@@ -10,14 +10,14 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// Error of a response that ended early.
 #[derive(Debug, thiserror::Error)]
 #[error("the session has ended")]
-struct Ended;
+struct SessionEnded;
 
 /// Last event of a stream whose session has ended. The page then shows that, instead of looking for the daemon.
 pub(super) const SIGNED_OUT: Bytes = Bytes::from_static(b"event: signed_out\ndata: {}\n\n");
 
 /// A body that ends with its session.
 #[derive(Debug)]
-pub(super) struct Until {
+pub(super) struct SessionBody {
     body: Body,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Last bytes when the session ends; none for a body that must not look complete.
@@ -25,13 +25,13 @@ pub(super) struct Until {
     is_over: bool,
 }
 
-impl Until {
+impl SessionBody {
     pub(super) fn new(body: Body, ended: &CancellationToken, last: Option<Bytes>) -> Self {
-        Until { body, ended: Box::pin(ended.clone().cancelled_owned()), last, is_over: false }
+        SessionBody { body, ended: Box::pin(ended.clone().cancelled_owned()), last, is_over: false }
     }
 }
 
-impl hyper::body::Body for Until {
+impl hyper::body::Body for SessionBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -45,7 +45,7 @@ impl hyper::body::Body for Until {
         if self.ended.as_mut().poll(cx).is_ready() {
             self.is_over = true;
             // An error closes the connection, so that a cut body does not look complete.
-            let last = self.last.take().ok_or_else(|| axum::Error::new(Ended));
+            let last = self.last.take().ok_or_else(|| axum::Error::new(SessionEnded));
             return Poll::Ready(Some(last.map(Frame::data)));
         }
         Pin::new(&mut self.body).poll_frame(cx)
@@ -73,8 +73,8 @@ mod tests {
     #[tokio::test]
     async fn a_stream_says_that_its_session_has_ended_and_a_file_is_cut_off() {
         let session = CancellationToken::new();
-        let stream = Until::new(open(), &session, Some(SIGNED_OUT));
-        let file = Until::new(open(), &session, None);
+        let stream = SessionBody::new(open(), &session, Some(SIGNED_OUT));
+        let file = SessionBody::new(open(), &session, None);
         session.cancel();
         assert_eq!(stream.collect().await.unwrap().to_bytes(), SIGNED_OUT);
         assert!(file.collect().await.is_err());

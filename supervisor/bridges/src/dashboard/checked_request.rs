@@ -10,7 +10,7 @@ use setup::browsers::{Browsers, Session};
 
 /// A request from the dashboard's own page, or without an origin.
 #[derive(Debug)]
-pub(super) struct Visit<'a> {
+pub(super) struct CheckedRequest<'a> {
     pub(super) browsers: &'a Browsers,
     /// Unix user of the browser.
     pub(super) browser: u32,
@@ -19,7 +19,7 @@ pub(super) struct Visit<'a> {
     pub(super) sessions: Vec<Arc<Session>>,
 }
 
-impl Visit<'_> {
+impl CheckedRequest<'_> {
     /// Returns the session of a request that has its key, too. A server on another port of this host receives the
     /// cookie, and never the key.
     pub(super) fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {

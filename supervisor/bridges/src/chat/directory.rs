@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::verb::{Asker, permit};
+use super::verb::{ChatCommand, permit};
 use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
 use base::failure::Failure;
@@ -24,11 +24,11 @@ const OFF: &str = "off";
 /// Directory of a thread. Not a verb of the API: only chats send it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Here {
+struct SetDirectory {
     path: Option<String>,
 }
 
-impl Verb for Here {
+impl Verb for SetDirectory {
     const NAME: &'static str = "here";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
@@ -48,20 +48,20 @@ impl Verb for Here {
 }
 
 /// Handles the words after `/kanban here`.
-pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, Failure> {
+pub(super) async fn directory_command(command: &ChatCommand<'_>, words: &[String]) -> Result<String, Failure> {
     match words {
-        [] => Ok(match place(asker).await? {
+        [] => Ok(match directory_of_thread(command).await? {
             Some(path) => format!("The tasks of this thread work in {path}"),
             None => "The tasks of this thread work in scratch directories.".to_owned(),
         }),
         [word] if word == OFF => {
-            permit(asker, May::Mutate, "here")?;
-            asker.call(Here { path: None }).await?;
+            permit(command, May::Mutate, "here")?;
+            command.call(SetDirectory { path: None }).await?;
             Ok("The tasks of this thread work in scratch directories.".to_owned())
         }
         [path] => {
-            permit(asker, May::Mutate, "here")?;
-            let path = chosen(&asker.chat.directories, path)?;
+            permit(command, May::Mutate, "here")?;
+            let path = resolve(&command.chat.directories, path)?;
             // Refuses a directory that no task could use, as the creation of a task does again. The directory must also
             // exist already.
             let (looked, found) = (path.clone(), path.display().to_string());
@@ -72,7 +72,7 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
             if !api::blocking("the directory was not looked at", is_directory).await? {
                 return Err(Failure::new(Code::NotFound, format!("{found} is not a directory")));
             }
-            asker.call(Here { path: Some(found.clone()) }).await?;
+            command.call(SetDirectory { path: Some(found.clone()) }).await?;
             Ok(format!("The tasks of this thread work in {found}"))
         }
         [..] => Err(Failure::usage("/kanban here takes one directory, or off")),
@@ -80,28 +80,28 @@ pub(super) async fn here(asker: &Asker<'_>, words: &[String]) -> Result<String, 
 }
 
 /// Returns the directory of the thread, if the chat's file still permits it.
-pub(super) async fn place(asker: &Asker<'_>) -> Result<Option<String>, Failure> {
-    let address = asker.address();
-    let call = asker.call_of::<Here>().await?;
+pub(super) async fn directory_of_thread(command: &ChatCommand<'_>) -> Result<Option<String>, Failure> {
+    let address = command.address();
+    let call = command.call_for::<SetDirectory>().await?;
     let place = call.read(move |view| view.chat_place(&address)).await?;
     match place {
         None => Ok(None),
-        Some(path) => chosen(&asker.chat.directories, &path).map(|_| Some(path)),
+        Some(path) => resolve(&command.chat.directories, &path).map(|_| Some(path)),
     }
 }
 
 /// Resolves a sender's directory: an absolute path, or one relative to the first directory of the file. The result must
 /// lie beneath a directory of the file.
-fn chosen(directories: &[PathBuf], said: &str) -> Result<PathBuf, Failure> {
+fn resolve(directories: &[PathBuf], requested: &str) -> Result<PathBuf, Failure> {
     let first = directories.first().ok_or_else(|| {
         Failure::new(Code::NotPermitted, "this chat has no directories")
             .hint("an operator names some in the file of the chat: directories = [\"/srv/sites\"]")
     })?;
     // `join` replaces the base if the path is absolute.
-    let path: PathBuf = first.join(said).components().collect();
+    let path: PathBuf = first.join(requested).components().collect();
     let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     let is_beneath = |directory: &PathBuf| path.starts_with(directory);
-    if is_plain && !said.contains(char::is_control) && directories.iter().any(is_beneath) {
+    if is_plain && !requested.contains(char::is_control) && directories.iter().any(is_beneath) {
         return Ok(path);
     }
     let allowed: Vec<String> =
@@ -119,13 +119,13 @@ mod tests {
     #[test]
     fn a_directory_is_beneath_one_of_the_file_however_it_is_written() {
         let directories = [PathBuf::from("/srv/sites"), PathBuf::from("/home/ann")];
-        let of = |said: &str| chosen(&directories, said).ok().map(|path| path.display().to_string());
+        let of = |requested: &str| resolve(&directories, requested).ok().map(|path| path.display().to_string());
         assert_eq!(of("site").as_deref(), Some("/srv/sites/site"));
         assert_eq!(of("./site/").as_deref(), Some("/srv/sites/site"));
         assert_eq!(of("/home/ann/notes").as_deref(), Some("/home/ann/notes"));
         for outside in ["/etc", "..", "site/../..", "/srv/sites-old", "/srv/sites/../x", "a\nb"] {
             assert_eq!(of(outside), None, "{outside}");
         }
-        assert!(chosen(&[], "site").is_err());
+        assert!(resolve(&[], "site").is_err());
     }
 }

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::message::{Listing, Named, Send, title};
-use super::reply::{self, Refusal};
-use super::senders::Sender;
+use super::message::{ListParams, TaskParams, SendMessage, title};
+use super::reply::{self, RpcError};
+use super::senders::A2aCaller;
 use super::state::{State, state_of};
 use api::{Call, Verb};
 use base::exit::Code;
@@ -21,7 +21,7 @@ use verbs::{Answer, Archive, Comment, Create, List, Show, Shown};
 /// Longest wait of a request for its task to rest. The client then polls or streams.
 const WAIT: Duration = Duration::from_mins(1);
 /// Least interval between two reads of a board that changes continually.
-pub(super) const LOOKS: Duration = Duration::from_millis(100);
+pub(super) const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// Size limit of a sender's message id and context id, in bytes.
 const NAME: usize = 256;
 /// Default page size of a list.
@@ -29,7 +29,7 @@ const PAGE: u32 = 50;
 
 /// Result of a method.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum MethodResult {
     /// A single response.
     Result(Value),
     /// A stream that begins with the present state of a task.
@@ -38,60 +38,60 @@ pub(super) enum Outcome {
 
 /// Method handler for one sender.
 #[derive(Clone, Debug)]
-pub(super) struct Desk {
+pub(super) struct Methods {
     pub(super) service: Arc<Service>,
-    pub(super) sender: Sender,
+    pub(super) sender: A2aCaller,
     /// Profile named by the address.
     pub(super) profile: Option<Profile>,
 }
 
-impl Desk {
+impl Methods {
     /// Calls a method, by its name in version 1.0 or an earlier one.
-    pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Outcome, Refusal> {
+    pub(super) async fn call(&self, method: &str, params: Value) -> Result<MethodResult, RpcError> {
         match method {
-            "SendMessage" | "message/send" => self.send(read(params)?).await.map(Outcome::Result),
+            "SendMessage" | "message/send" => self.send(read(params)?).await.map(MethodResult::Result),
             "SendStreamingMessage" | "message/stream" => self.stream(read(params)?).await,
             "GetTask" | "tasks/get" => {
-                let id = read::<Named>(params)?.task()?;
-                Ok(Outcome::Result(reply::task(&self.shown(&id).await?)))
+                let id = read::<TaskParams>(params)?.task()?;
+                Ok(MethodResult::Result(reply::task(&self.shown(&id).await?)))
             }
-            "CancelTask" | "tasks/cancel" => self.cancel(read(params)?).await.map(Outcome::Result),
-            "ListTasks" | "tasks/list" => self.list(read(params)?).await.map(Outcome::Result),
+            "CancelTask" | "tasks/cancel" => self.cancel(read(params)?).await.map(MethodResult::Result),
+            "ListTasks" | "tasks/list" => self.list(read(params)?).await.map(MethodResult::Result),
             "SubscribeToTask" | "tasks/resubscribe" => {
-                let id = read::<Named>(params)?.task()?;
+                let id = read::<TaskParams>(params)?.task()?;
                 let shown = self.shown(&id).await?;
                 if state_of(&shown.task).is_over() {
-                    return Err(Refusal::unsupported("the task is over: GetTask returns what came of it"));
+                    return Err(RpcError::unsupported("the task is over: GetTask returns what came of it"));
                 }
-                Ok(Outcome::Stream(id))
+                Ok(MethodResult::Stream(id))
             }
-            "GetExtendedAgentCard" | "agent/getAuthenticatedExtendedCard" => Err(Refusal::no_extended_card()),
-            _ if method.contains("ushNotification") => Err(Refusal::no_push()),
-            _ => Err(Refusal::no_method(method)),
+            "GetExtendedAgentCard" | "agent/getAuthenticatedExtendedCard" => Err(RpcError::no_extended_card()),
+            _ if method.contains("ushNotification") => Err(RpcError::no_push()),
+            _ => Err(RpcError::no_method(method)),
         }
     }
 
-    async fn send(&self, send: Send) -> Result<Value, Refusal> {
+    async fn send(&self, send: SendMessage) -> Result<Value, RpcError> {
         let waits = send.configuration.waits();
-        let id = match self.taken(send).await? {
+        let id = match self.accept(send).await? {
             Ok(id) => id,
             Err(rejected) => return Ok(json!({ "task": rejected })),
         };
-        let shown = if waits { self.rested(&id, State::rests).await? } else { self.shown(&id).await? };
+        let shown = if waits { self.wait_for_rest(&id, State::rests).await? } else { self.shown(&id).await? };
         Ok(json!({ "task": reply::task(&shown) }))
     }
 
-    async fn stream(&self, send: Send) -> Result<Outcome, Refusal> {
-        match self.taken(send).await? {
-            Ok(id) => Ok(Outcome::Stream(id)),
-            Err(rejected) => Ok(Outcome::Result(json!({ "task": rejected }))),
+    async fn stream(&self, send: SendMessage) -> Result<MethodResult, RpcError> {
+        match self.accept(send).await? {
+            Ok(id) => Ok(MethodResult::Stream(id)),
+            Err(rejected) => Ok(MethodResult::Result(json!({ "task": rejected }))),
         }
     }
 
     /// Accepts a message: creates a task, or adds to an existing one. A refused task is returned in the state rejected.
-    async fn taken(&self, send: Send) -> Result<Result<TaskId, Value>, Refusal> {
+    async fn accept(&self, send: SendMessage) -> Result<Result<TaskId, Value>, RpcError> {
         if send.configuration.asks_for_push() {
-            return Err(Refusal::no_push());
+            return Err(RpcError::no_push());
         }
         for (what, name) in
             [("messageId", Some(&send.message.id)), ("contextId", send.message.context_id.as_ref())]
@@ -99,14 +99,14 @@ impl Desk {
             let is_fit =
                 |name: &str| !name.is_empty() && name.len() <= NAME && !name.contains(char::is_control);
             if name.is_some_and(|name| !is_fit(name)) {
-                return Err(Refusal::invalid(format!(
+                return Err(RpcError::invalid(format!(
                     "{what} has 1 to {NAME} bytes without control characters"
                 )));
             }
         }
         let text = send.message.text()?;
         if let Some(id) = send.message.task()? {
-            self.tell(&id, text).await?;
+            self.add_message(&id, text).await?;
             return Ok(Ok(id));
         }
         let profile = self.chosen(&send)?;
@@ -122,7 +122,7 @@ impl Desk {
         };
         match self.call(create).await {
             Ok(created) if self.is_own(&created.task) => Ok(Ok(created.task.id)),
-            Ok(_) => Err(Refusal::invalid("this messageId is taken")),
+            Ok(_) => Err(RpcError::invalid("this messageId is taken")),
             Err(failure) if matches!(failure.code, Code::Conflict | Code::NotPermitted | Code::Exhausted) => {
                 Ok(Err(reply::rejected(send.message.context_id.as_deref(), &failure.message)))
             }
@@ -131,7 +131,7 @@ impl Desk {
     }
 
     /// Returns the profile that a message is for.
-    fn chosen(&self, send: &Send) -> Result<Profile, Refusal> {
+    fn chosen(&self, send: &SendMessage) -> Result<Profile, RpcError> {
         let config = self.service.config();
         let offered: Vec<&Profile> = config.a2a.offered(&self.sender.terms).collect();
         let meant = self.profile.as_ref().or(send.skill());
@@ -142,7 +142,7 @@ impl Desk {
         };
         chosen.cloned().ok_or_else(|| {
             let names: Vec<&str> = offered.iter().map(|profile| profile.as_str()).collect();
-            Refusal::invalid(format!(
+            RpcError::invalid(format!(
                 "name one of the skills in `metadata.skill` of the message: {}",
                 names.join(", ")
             ))
@@ -150,11 +150,11 @@ impl Desk {
     }
 
     /// Answers the question of a task, or adds a comment.
-    async fn tell(&self, id: &TaskId, text: String) -> Result<(), Refusal> {
+    async fn add_message(&self, id: &TaskId, text: String) -> Result<(), RpcError> {
         let task = self.shown(id).await?.task;
         let state = state_of(&task);
         if state.is_over() {
-            return Err(Refusal::unsupported("the task is over: begin another one"));
+            return Err(RpcError::unsupported("the task is over: begin another one"));
         }
         let task_id = Some(id.clone());
         if task.block_kind == Some(BlockKind::NeedsInput) {
@@ -165,19 +165,19 @@ impl Desk {
         Ok(())
     }
 
-    async fn cancel(&self, named: Named) -> Result<Value, Refusal> {
+    async fn cancel(&self, named: TaskParams) -> Result<Value, RpcError> {
         let id = named.task()?;
         if state_of(&self.shown(&id).await?.task).is_over() {
-            return Err(Refusal::not_cancelable());
+            return Err(RpcError::not_cancelable());
         }
         // Archiving also ends a run of the task.
         self.call(Archive { task_ids: vec![id.clone()], detach: true, ..Archive::default() }).await?;
-        let shown = self.rested(&id, State::is_over).await?;
+        let shown = self.wait_for_rest(&id, State::is_over).await?;
         Ok(reply::task(&shown))
     }
 
     /// Waits for a suitable state of a task, within [`WAIT`]. Returns its state at the end.
-    async fn rested(&self, id: &TaskId, will_do: impl Fn(State) -> bool) -> Result<Shown, Refusal> {
+    async fn wait_for_rest(&self, id: &TaskId, will_do: impl Fn(State) -> bool) -> Result<Shown, RpcError> {
         // Subscribed before the first read, so that no change is missed.
         let mut changes = self.board()?.changes();
         let until = Instant::now() + WAIT;
@@ -187,13 +187,13 @@ impl Desk {
                 return Ok(shown);
             }
             match tokio::time::timeout_at(until, changes.changed()).await {
-                Ok(Ok(())) => tokio::time::sleep(LOOKS).await,
+                Ok(Ok(())) => tokio::time::sleep(READ_INTERVAL).await,
                 Ok(Err(_)) | Err(_) => return Ok(shown),
             }
         }
     }
 
-    async fn list(&self, listing: Listing) -> Result<Value, Refusal> {
+    async fn list(&self, listing: ListParams) -> Result<Value, RpcError> {
         let limit = listing.page_size.unwrap_or(PAGE).clamp(1, 100);
         let list = List {
             workflow_template_id: Some(self.sender.mark()),
@@ -216,9 +216,9 @@ impl Desk {
     }
 
     /// Returns a task of this sender.
-    pub(super) async fn shown(&self, id: &TaskId) -> Result<Shown, Refusal> {
+    pub(super) async fn shown(&self, id: &TaskId) -> Result<Shown, RpcError> {
         let shown = self.call(Show { task_id: Some(id.clone()), ..Show::default() }).await?;
-        if self.is_own(&shown.task) { Ok(shown) } else { Err(Refusal::no_task()) }
+        if self.is_own(&shown.task) { Ok(shown) } else { Err(RpcError::no_task()) }
     }
 
     fn is_own(&self, task: &Task) -> bool {
@@ -237,6 +237,6 @@ impl Desk {
     }
 }
 
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
-    serde_path_to_error::deserialize(params).map_err(|e| Refusal::invalid(format!("params: {e}")))
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
+    serde_path_to_error::deserialize(params).map_err(|e| RpcError::invalid(format!("params: {e}")))
 }

@@ -14,12 +14,12 @@ const MOST: usize = 64;
 /// All unauthenticated connections, oldest first. A client with a token sends it in its first bytes, so it is
 /// authenticated before many others connect.
 #[derive(Debug, Default)]
-pub(super) struct Strangers {
-    waiting: Mutex<Waiting>,
+pub(super) struct UnauthenticatedConnections {
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct OpenConnections {
     /// Number of the next connection.
     next: u64,
     ends: VecDeque<(u64, CancellationToken)>,
@@ -27,16 +27,16 @@ struct Waiting {
 
 /// An unauthenticated connection, until it is authenticated or closed.
 #[derive(Debug)]
-pub(super) struct Stranger {
-    all: Arc<Strangers>,
+pub(super) struct UnauthenticatedConnection {
+    all: Arc<UnauthenticatedConnections>,
     number: u64,
 }
 
-impl Strangers {
+impl UnauthenticatedConnections {
     /// Adds a connection. The returned token is cancelled when the connection is evicted.
-    pub(super) fn enter(all: &Arc<Self>) -> (Stranger, CancellationToken) {
+    pub(super) fn enter(all: &Arc<Self>) -> (UnauthenticatedConnection, CancellationToken) {
         let end = CancellationToken::new();
-        let mut waiting = all.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = all.open.lock().unwrap_or_else(PoisonError::into_inner);
         let number = waiting.next;
         waiting.next += 1;
         waiting.ends.push_back((number, end.clone()));
@@ -46,13 +46,13 @@ impl Strangers {
             oldest.cancel();
         }
         drop(waiting);
-        (Stranger { all: Arc::clone(all), number }, end)
+        (UnauthenticatedConnection { all: Arc::clone(all), number }, end)
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
-        let mut waiting = self.all.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.all.open.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.ends.retain(|(number, _)| *number != self.number);
     }
 }
@@ -63,16 +63,16 @@ mod tests {
 
     #[test]
     fn the_oldest_one_makes_room_and_who_is_known_stays() {
-        let all = Arc::new(Strangers::default());
-        let (known, of_known) = Strangers::enter(&all);
+        let all = Arc::new(UnauthenticatedConnections::default());
+        let (known, of_known) = UnauthenticatedConnections::enter(&all);
         drop(known);
-        let (_oldest, of_oldest) = Strangers::enter(&all);
-        let (_second, of_second) = Strangers::enter(&all);
+        let (_oldest, of_oldest) = UnauthenticatedConnections::enter(&all);
+        let (_second, of_second) = UnauthenticatedConnections::enter(&all);
 
-        let more: Vec<_> = (0..MOST - 1).map(|_| Strangers::enter(&all)).collect();
+        let more: Vec<_> = (0..MOST - 1).map(|_| UnauthenticatedConnections::enter(&all)).collect();
 
         assert!(of_oldest.is_cancelled() && !of_second.is_cancelled() && !of_known.is_cancelled());
         drop(more);
-        assert_eq!(all.waiting.lock().unwrap().ends.len(), 1, "those who have gone take no room");
+        assert_eq!(all.open.lock().unwrap().ends.len(), 1, "those who have gone take no room");
     }
 }

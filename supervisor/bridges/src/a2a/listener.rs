@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::card;
-use super::desk::{Desk, Outcome};
-use super::message::Request;
-use super::reply::Refusal;
-use super::senders::{Senders, Shut};
-use super::strangers::{Stranger, Strangers};
+use super::methods::{Methods, MethodResult};
+use super::message::RpcRequest;
+use super::reply::RpcError;
+use super::senders::{Senders, SenderRefusal};
+use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use super::stream;
 use base::a2a_wire::VERSION;
 use service::Service;
@@ -46,11 +46,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_mins(1);
 
-type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+type HttpReply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// State shared by all connections.
 #[derive(Debug)]
-struct Door {
+struct A2aListener {
     service: Arc<Service>,
     senders: Senders,
     stop: CancellationToken,
@@ -58,9 +58,9 @@ struct Door {
 
 /// Limit that a connection counts against.
 #[derive(Debug)]
-enum CountedAs {
+enum CountedAgainst {
     /// Unauthenticated connections.
-    Stranger(#[expect(dead_code, reason = "it is held until it is dropped")] Stranger),
+    Unauthenticated(#[expect(dead_code, reason = "it is held until it is dropped")] UnauthenticatedConnection),
     /// Requests in progress of its sender.
     Sender(#[expect(dead_code, reason = "it is held until it is dropped")] OwnedSemaphorePermit),
 }
@@ -70,20 +70,20 @@ pub(super) fn serve(
     service: Arc<Service>,
     stop: CancellationToken,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(attend(service, stop))
+    Box::pin(accept_all(service, stop))
 }
 
-async fn attend(service: Arc<Service>, stop: CancellationToken) {
+async fn accept_all(service: Arc<Service>, stop: CancellationToken) {
     let Some(listener) = listen(&service, &stop).await else { return };
-    let door = Arc::new(Door { service, senders: Senders::default(), stop: stop.clone() });
-    let (strangers, served) = (Arc::new(Strangers::default()), TaskTracker::new());
+    let shared = Arc::new(A2aListener { service, senders: Senders::default(), stop: stop.clone() });
+    let (unauthenticated, served) = (Arc::new(UnauthenticatedConnections::default()), TaskTracker::new());
     loop {
         tokio::select! {
             // Cancel-safe: a connection that is not accepted waits in the kernel.
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (stranger, end) = Strangers::enter(&strangers);
-                    drop(served.spawn(converse(Arc::clone(&door), stream, stranger, end)));
+                    let (connection, end) = UnauthenticatedConnections::enter(&unauthenticated);
+                    drop(served.spawn(converse(Arc::clone(&shared), stream, connection, end)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a2a_not_accepted");
@@ -128,12 +128,12 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
     }
 }
 
-async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: CancellationToken) {
-    let turn = Arc::new(Mutex::new(CountedAs::Stranger(stranger)));
-    let stop = door.stop.clone();
+async fn converse(shared: Arc<A2aListener>, stream: TcpStream, connection: UnauthenticatedConnection, end: CancellationToken) {
+    let counted = Arc::new(Mutex::new(CountedAgainst::Unauthenticated(connection)));
+    let stop = shared.stop.clone();
     let answering = service_fn(move |request| {
-        let (door, turn) = (Arc::clone(&door), Arc::clone(&turn));
-        async move { Ok::<_, Infallible>(answer(&door, request, &turn).await) }
+        let (shared, counted) = (Arc::clone(&shared), Arc::clone(&counted));
+        async move { Ok::<_, Infallible>(answer(&shared, request, &counted).await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false).max_buf_size(64 << 10);
@@ -150,9 +150,9 @@ async fn converse(door: Arc<Door>, stream: TcpStream, stranger: Stranger, end: C
     }
 }
 
-async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedAs>) -> Reply {
+async fn answer(shared: &Arc<A2aListener>, request: Http<Incoming>, counted: &Mutex<CountedAgainst>) -> HttpReply {
     let path = request.uri().path().to_owned();
-    let config = door.service.config();
+    let config = shared.service.config();
     if let Err((status, why)) = check_client(&config.a2a, &request) {
         return plain(status, why);
     }
@@ -169,10 +169,10 @@ async fn answer(door: &Arc<Door>, request: Http<Incoming>, turn: &Mutex<CountedA
     };
     match (request.method(), is_card) {
         (&Method::GET, true) => {
-            let card = card::of(&config.a2a, &door.service.roster(), profile.as_ref());
+            let card = card::for_profile(&config.a2a, &shared.service.roster(), profile.as_ref());
             json_reply(StatusCode::OK, &card)
         }
-        (&Method::POST, false) => rpc(door, request, profile, turn).await,
+        (&Method::POST, false) => rpc(shared, request, profile, counted).await,
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, "use GET for a card and POST for a message"),
     }
 }
@@ -199,24 +199,24 @@ fn check_client<B>(config: &A2aConfig, request: &Http<B>) -> Result<(), (StatusC
 }
 
 async fn rpc(
-    door: &Arc<Door>,
+    shared: &Arc<A2aListener>,
     request: Http<Incoming>,
     profile: Option<Profile>,
-    turn: &Mutex<CountedAs>,
-) -> Reply {
-    let (sender, room) = match door.senders.admit(&door.service, request.headers()) {
+    counted: &Mutex<CountedAgainst>,
+) -> HttpReply {
+    let (sender, room) = match shared.senders.admit(&shared.service, request.headers()) {
         Ok(known) => known,
-        Err(Shut::Unknown) => {
+        Err(SenderRefusal::Unknown) => {
             let reply = plain(StatusCode::UNAUTHORIZED, "a bearer token of a sender is needed");
             return with(reply, header::WWW_AUTHENTICATE, "Bearer");
         }
-        Err(Shut::TooMuch(pause)) => {
+        Err(SenderRefusal::TooMuch(pause)) => {
             let reply = plain(StatusCode::TOO_MANY_REQUESTS, "this sender has too many requests");
             return with(reply, header::RETRY_AFTER, &pause.as_secs().max(1).to_string());
         }
     };
     // The connection now counts for its sender, and its place among the unauthenticated ones is free.
-    *turn.lock().unwrap_or_else(PoisonError::into_inner) = CountedAs::Sender(room);
+    *counted.lock().unwrap_or_else(PoisonError::into_inner) = CountedAgainst::Sender(room);
     let version = request
         .headers()
         .get("a2a-version")
@@ -231,61 +231,61 @@ async fn rpc(
         Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "a request has at most 2 MiB"),
         Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time"),
     };
-    let request: Request = match serde_json::from_slice(&body) {
+    let request: RpcRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(e) if e.is_data() => {
-            return refused(&Refusal::no_request(format!("it is not a JSON-RPC request: {e}")), &Value::Null);
+            return refused(&RpcError::no_request(format!("it is not a JSON-RPC request: {e}")), &Value::Null);
         }
-        Err(e) => return refused(&Refusal::unreadable(format!("it is not JSON: {e}")), &Value::Null),
+        Err(e) => return refused(&RpcError::unreadable(format!("it is not JSON: {e}")), &Value::Null),
     };
     let id = match &request.id {
         Some(id @ (Value::String(_) | Value::Number(_))) if request.jsonrpc == "2.0" => id.clone(),
         _ => {
             return refused(
-                &Refusal::no_request("`jsonrpc` is \"2.0\", and `id` a text or a number"),
+                &RpcError::no_request("`jsonrpc` is \"2.0\", and `id` a text or a number"),
                 &Value::Null,
             );
         }
     };
     // A client without the header may use an earlier version, whose method names are accepted.
     if !(version.is_empty() || version == VERSION || version.starts_with("1.0.")) {
-        return refused(&Refusal::version(&version), &id);
+        return refused(&RpcError::version(&version), &id);
     }
-    let desk = Desk { service: Arc::clone(&door.service), sender, profile };
-    match desk.answer(&request.method, request.params).await {
-        Ok(Outcome::Result(result)) => {
+    let methods = Methods { service: Arc::clone(&shared.service), sender, profile };
+    match methods.call(&request.method, request.params).await {
+        Ok(MethodResult::Result(result)) => {
             json_reply(StatusCode::OK, &json!({ "jsonrpc": "2.0", "id": id, "result": result }))
         }
-        Ok(Outcome::Stream(task)) => {
-            let events = stream::begin(desk, task, id, door.stop.clone());
+        Ok(MethodResult::Stream(task)) => {
+            let events = stream::begin(methods, task, id, shared.stop.clone());
             let reply = Response::new(events.boxed_unsync());
             with(with(reply, header::CONTENT_TYPE, "text/event-stream"), header::CACHE_CONTROL, "no-store")
         }
-        Err(refusal) => refused(&refusal, &id),
+        Err(error) => refused(&error, &id),
     }
 }
 
-fn refused(refusal: &Refusal, id: &Value) -> Reply {
-    json_reply(StatusCode::OK, &refusal.answer(id))
+fn refused(error: &RpcError, id: &Value) -> HttpReply {
+    json_reply(StatusCode::OK, &error.response(id))
 }
 
-fn json_reply(status: StatusCode, value: &Value) -> Reply {
+fn json_reply(status: StatusCode, value: &Value) -> HttpReply {
     let reply = whole(status, value.to_string().into());
     let reply = with(reply, header::CONTENT_TYPE, "application/json");
     with(reply, HeaderName::from_static("a2a-version"), VERSION)
 }
 
-fn plain(status: StatusCode, text: &str) -> Reply {
+fn plain(status: StatusCode, text: &str) -> HttpReply {
     with(whole(status, format!("{text}\n").into()), header::CONTENT_TYPE, "text/plain; charset=utf-8")
 }
 
-fn whole(status: StatusCode, body: Bytes) -> Reply {
+fn whole(status: StatusCode, body: Bytes) -> HttpReply {
     let mut reply = Response::new(Full::new(body).boxed_unsync());
     *reply.status_mut() = status;
     reply
 }
 
-fn with(mut reply: Reply, name: HeaderName, value: &str) -> Reply {
+fn with(mut reply: HttpReply, name: HeaderName, value: &str) -> HttpReply {
     if let Ok(value) = HeaderValue::from_str(value) {
         reply.headers_mut().insert(name, value);
     }

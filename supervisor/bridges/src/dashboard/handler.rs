@@ -9,9 +9,9 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Router, body::Body};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::guard::{self, Kind};
-use super::until::{SIGNED_OUT, Until};
-use super::visit::Visit;
+use super::guard::{self, ResponseKind};
+use super::session_body::{SIGNED_OUT, SessionBody};
+use super::checked_request::CheckedRequest;
 use super::{pages, sign_in};
 use api::{ListenerContext, KEY_HEADER, Peer, Streamed, blocking};
 use base::exit::Code;
@@ -22,13 +22,13 @@ const EVENTS: &str = "text/event-stream";
 
 /// Handler of the dashboard's port.
 #[derive(Clone, Debug)]
-pub(super) struct Desk {
-    doorway: ListenerContext,
+pub(super) struct Dashboard {
+    listeners: ListenerContext,
 }
 
 /// Target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
+enum PathTarget {
     Api,
     Asset(String),
     Session,
@@ -37,98 +37,98 @@ enum Way {
 }
 
 /// Returns the router of the dashboard.
-pub(super) fn router(desk: Desk) -> Router {
-    Router::new().fallback(answer).with_state(desk)
+pub(super) fn router(dashboard: Dashboard) -> Router {
+    Router::new().fallback(respond).with_state(dashboard)
 }
 
-async fn answer(State(desk): State<Desk>, Extension(peer): Extension<Peer>, request: Request) -> Response {
-    let way = Way::of(request.uri().path());
-    let kind = way.kind();
-    let response = match desk.admitted(&way, &peer, request).await {
+async fn respond(State(dashboard): State<Dashboard>, Extension(peer): Extension<Peer>, request: Request) -> Response {
+    let target = PathTarget::from_path(request.uri().path());
+    let kind = target.kind();
+    let response = match dashboard.handle(&target, &peer, request).await {
         Ok(response) => response,
-        Err(failure) if kind == Kind::Page => plain(&failure),
+        Err(failure) if kind == ResponseKind::Page => plain(&failure),
         Err(failure) => failure.into_response(),
     };
     guard::with_rules(response, kind)
 }
 
-impl Way {
-    fn of(path: &str) -> Self {
+impl PathTarget {
+    fn from_path(path: &str) -> Self {
         match path {
-            "/open" => Way::Open,
-            "/session" => Way::Session,
-            "/api" => Way::Api,
-            _ if path.starts_with("/api/") => Way::Api,
+            "/open" => PathTarget::Open,
+            "/session" => PathTarget::Session,
+            "/api" => PathTarget::Api,
+            _ if path.starts_with("/api/") => PathTarget::Api,
             _ => match path.strip_prefix("/assets/") {
-                Some(name) => Way::Asset(name.to_owned()),
-                None => Way::Page,
+                Some(name) => PathTarget::Asset(name.to_owned()),
+                None => PathTarget::Page,
             },
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ResponseKind {
         match self {
-            Way::Api | Way::Session => Kind::Data,
-            Way::Asset(_) => Kind::Asset,
-            Way::Open | Way::Page => Kind::Page,
+            PathTarget::Api | PathTarget::Session => ResponseKind::Data,
+            PathTarget::Asset(_) => ResponseKind::Asset,
+            PathTarget::Open | PathTarget::Page => ResponseKind::Page,
         }
     }
 }
 
-impl Desk {
-    pub(super) fn new(doorway: &ListenerContext) -> Self {
-        Desk { doorway: doorway.clone() }
+impl Dashboard {
+    pub(super) fn new(listeners: &ListenerContext) -> Self {
+        Dashboard { listeners: listeners.clone() }
     }
 
     /// Handles a request, after the checks that no page of another origin made it.
-    async fn admitted(&self, way: &Way, peer: &Peer, request: Request) -> Result<Response, Failure> {
+    async fn handle(&self, target: &PathTarget, peer: &Peer, request: Request) -> Result<Response, Failure> {
         let Peer::Browser(browser) = *peer else { return Err(guard::no_session()) };
-        let service = Arc::clone(&self.doorway.service);
+        let service = Arc::clone(&self.listeners.service);
         let config = service.config();
         let origin =
             guard::check_origin(&config.dashboard, request.method(), request.uri(), request.headers())?;
-        if way.kind() != Kind::Page {
+        if target.kind() != ResponseKind::Page {
             guard::check_site(request.headers())?;
         }
         let browsers = service.browsers();
         let sessions = guard::by_cookie(browsers, request.headers(), browser);
-        let visit = Visit { browsers, browser, origin, sessions };
-        match way {
-            Way::Api => self.api(&visit, request).await,
-            Way::Session => match *request.method() {
-                Method::POST => sign_in::begin(&service, &visit, request).await,
-                Method::GET => visit.known(request.headers()).map(|session| sign_in::describe(&session)),
+        let checked = CheckedRequest { browsers, browser, origin, sessions };
+        match target {
+            PathTarget::Api => self.api(&checked, request).await,
+            PathTarget::Session => match *request.method() {
+                Method::POST => sign_in::begin(&service, &checked, request).await,
+                Method::GET => checked.known(request.headers()).map(|session| sign_in::describe(&session)),
                 Method::DELETE => {
-                    let session = visit.known(request.headers())?;
-                    sign_in::end(&service, &visit, session.id.clone()).await
+                    let session = checked.known(request.headers())?;
+                    sign_in::end(&service, &checked, session.id.clone()).await
                 }
                 _ => Err(unsupported()),
             },
-            Way::Asset(_) | Way::Open | Way::Page
+            PathTarget::Asset(_) | PathTarget::Open | PathTarget::Page
                 if !matches!(*request.method(), Method::GET | Method::HEAD) =>
             {
                 Err(unsupported())
             }
-            Way::Open => pages::file(pages::OPEN, request.headers()).ok_or_else(absent),
-            Way::Asset(name) => {
-                if visit.sessions.is_empty() && !pages::FREE.contains(&name.as_str()) {
+            PathTarget::Open => pages::file(pages::OPEN, request.headers()).ok_or_else(absent),
+            PathTarget::Asset(name) => {
+                if checked.sessions.is_empty() && !pages::FREE.contains(&name.as_str()) {
                     return Err(guard::no_session());
                 }
                 pages::file(name, request.headers()).ok_or_else(absent)
             }
-            Way::Page if request.uri().path() == "/favicon.ico" => {
+            PathTarget::Page if request.uri().path() == "/favicon.ico" => {
                 Err(absent().hint("the icon of the dashboard is /assets/icon.svg"))
             }
-            Way::Page if visit.sessions.is_empty() => Ok(to_the_link(request.uri().path_and_query())),
-            Way::Page => pages::page(request.uri(), request.headers()).ok_or_else(absent),
+            PathTarget::Page if checked.sessions.is_empty() => Ok(to_the_link(request.uri().path_and_query())),
+            PathTarget::Page => pages::page(request.uri(), request.headers()).ok_or_else(absent),
         }
     }
 
     /// Passes a request to the API, as the owner of its session.
-    async fn api(&self, visit: &Visit<'_>, mut request: Request) -> Result<Response, Failure> {
-        let session = visit.known(request.headers())?;
-        if visit.browsers.is_due() {
-            let service = Arc::clone(&self.doorway.service);
+    async fn api(&self, checked: &CheckedRequest<'_>, mut request: Request) -> Result<Response, Failure> {
+        let session = checked.known(request.headers())?;
+        if checked.browsers.is_due() {
+            let service = Arc::clone(&self.listeners.service);
             blocking("the use of the session was not noted", move || service.browsers().note()).await?;
         }
         let headers = request.headers_mut();
@@ -140,7 +140,7 @@ impl Desk {
         for name in [header::AUTHORIZATION.as_str(), header::COOKIE.as_str(), KEY_HEADER, guard::KEY] {
             headers.remove(name);
         }
-        let asked = self.doorway.ask_for(Arc::new(session.owner.clone()), request);
+        let asked = self.listeners.ask_for(Arc::new(session.owner.clone()), request);
         let response = tokio::select! {
             response = asked => response,
             // The request is cancelled, as if the client had gone; a write that has begun is completed.
@@ -152,7 +152,7 @@ impl Desk {
         }
         let is_stream = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == EVENTS);
         let last = is_stream.then_some(SIGNED_OUT);
-        Ok(response.map(|body| Body::new(Until::new(body, session.ended(), last))))
+        Ok(response.map(|body| Body::new(SessionBody::new(body, session.ended(), last))))
     }
 }
 
@@ -189,13 +189,13 @@ mod tests {
     #[test]
     fn what_looks_like_the_api_is_never_a_page() {
         for path in ["/api", "/api/", "/api/v1/board", "/api/plugins/kanban/tasks", "/api/../open"] {
-            assert_eq!(Way::of(path), Way::Api, "{path}");
+            assert_eq!(PathTarget::from_path(path), PathTarget::Api, "{path}");
         }
         for path in
             ["/", "/board", "/runs/t1/1", "/apiv1", "/API/v1/board", "//api/v1", "/open/", "/session/x"]
         {
-            assert_eq!(Way::of(path), Way::Page, "{path}");
+            assert_eq!(PathTarget::from_path(path), PathTarget::Page, "{path}");
         }
-        assert_eq!(Way::of("/assets/../open"), Way::Asset("../open".to_owned()));
+        assert_eq!(PathTarget::from_path("/assets/../open"), PathTarget::Asset("../open".to_owned()));
     }
 }
