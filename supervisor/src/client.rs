@@ -11,7 +11,7 @@ use hyper::{Method, Request, StatusCode, header};
 use kernel::{BoardName, TaskId, brief};
 use schemars::Schema;
 
-use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
+use self::exchange::{DaemonResponse, ExchangeError, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
 use api::{BOARD_HEADER, Effect, VerbEntry, KEY_HEADER, OperatorKey, VerbRequest, REQUEST_HEADER, Verb, in_process};
 use base::environment;
@@ -165,7 +165,7 @@ impl Client {
         read::<V>(&body)
     }
 
-    async fn reply(&self, answer: Answer, parcel: &VerbRequest, verb: &str) -> Result<Bytes, Failure> {
+    async fn reply(&self, answer: DaemonResponse, parcel: &VerbRequest, verb: &str) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
@@ -214,7 +214,7 @@ impl Client {
         parcel: &VerbRequest,
         request_id: &str,
         within: Duration,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<DaemonResponse, Failure> {
         let retries_for = if self.worker().is_some() { WORKER_RETRIES_FOR } else { OPERATOR_RETRIES_FOR };
         // Starts at the first response: waiting for that may take longer than the retries.
         let mut until = None;
@@ -226,14 +226,14 @@ impl Client {
             let request = self.request(parcel, request_id, key.as_ref())?;
             let mut answered = self.answered(&address, request, effect, within).await;
             if self.worker().is_none()
-                && let Ok(Err(Trouble::Denied(_))) = &answered
+                && let Ok(Err(ExchangeError::Denied(_))) = &answered
             {
                 // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(parcel, request_id, None)?;
                 match self.answered(&members, request, effect, within).await {
                     // There is no such socket, so the first error holds.
-                    Ok(Err(Trouble::Absent(_))) => {}
+                    Ok(Err(ExchangeError::Absent(_))) => {}
                     other => answered = other,
                 }
             }
@@ -257,7 +257,7 @@ impl Client {
                 // Another try would take as long again; the caller decides.
                 Err(unanswered) => return Err(unanswered),
             };
-            if let Trouble::Denied(reason) = &trouble {
+            if let ExchangeError::Denied(reason) = &trouble {
                 // Waiting does not change permissions.
                 return Err(Failure::new(
                     Code::NotPermitted,
@@ -266,7 +266,7 @@ impl Client {
                 .hint("run the command as the user that owns the root, or choose another with --root DIR"));
             }
             if self.worker().is_none()
-                && let Trouble::Absent(_) = trouble
+                && let ExchangeError::Absent(_) = trouble
                 && let Some(answer) = self.offline(effect, parcel, request_id).await?
             {
                 return Ok(answer);
@@ -286,7 +286,7 @@ impl Client {
         request: Request<Full<Bytes>>,
         effect: Effect,
         within: Duration,
-    ) -> Result<Result<Answer, Trouble>, Failure> {
+    ) -> Result<Result<DaemonResponse, ExchangeError>, Failure> {
         let mut exchange = Box::pin(exchange(address, request));
         let start = Instant::now();
         let mut heard = start;
@@ -333,13 +333,13 @@ impl Client {
         }
     }
 
-    fn gave_up(&self, trouble: &Trouble) -> Failure {
-        let (Trouble::Absent(reason) | Trouble::Denied(reason) | Trouble::Broken(reason)) = trouble;
+    fn gave_up(&self, trouble: &ExchangeError) -> Failure {
+        let (ExchangeError::Absent(reason) | ExchangeError::Denied(reason) | ExchangeError::Broken(reason)) = trouble;
         if self.worker().is_some() {
             return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}")).hint(
                 match trouble {
-                    Trouble::Absent(_) | Trouble::Denied(_) => "nothing was recorded; try again in a moment",
-                    Trouble::Broken(_) => "the change may have been made: check before you repeat it",
+                    ExchangeError::Absent(_) | ExchangeError::Denied(_) => "nothing was recorded; try again in a moment",
+                    ExchangeError::Broken(_) => "the change may have been made: check before you repeat it",
                 },
             );
         }
@@ -413,7 +413,7 @@ impl Client {
         effect: Effect,
         parcel: &VerbRequest,
         request_id: &str,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<DaemonResponse>, Failure> {
         let (mode, _lock) = match effect {
             _ if OwnerLock::ownership(self.root()) == Ownership::Hidden => return Err(self.no_daemon()),
             Effect::Daemon => {
@@ -437,7 +437,7 @@ impl Client {
         };
         let request = self.request(parcel, request_id, None)?;
         let (status, body) = in_process(service, surface(), request).await?;
-        Ok(Some(Answer { status, body }))
+        Ok(Some(DaemonResponse { status, body }))
     }
 }
 
@@ -486,7 +486,7 @@ fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
 
 /// True if a request rate or concurrency limit refused the request, which soon permits another. An exhausted budget
 /// does not count.
-fn is_throttled(answer: &Answer) -> bool {
+fn is_throttled(answer: &DaemonResponse) -> bool {
     let is_exhausted = |problem: Problem| Failure::from(problem).code == Code::Exhausted;
     answer.status == StatusCode::TOO_MANY_REQUESTS
         && !serde_json::from_slice::<Problem>(&answer.body).is_ok_and(is_exhausted)

@@ -49,19 +49,19 @@ pub(crate) struct LoggedIn {
 }
 
 /// Private places of a login.
-struct Places {
+struct LoginDirectories {
     dir: PathBuf,
     home: PathBuf,
     tmp: PathBuf,
 }
 
 /// Means of the command of a login.
-struct Means<'a> {
+struct LoginCommand<'a> {
     root: &'a Root,
     config: &'a Config,
     lane: &'a Lane,
     policy: Policy,
-    places: &'a Places,
+    places: &'a LoginDirectories,
     identity: Option<Identity>,
     support: policies::Support,
 }
@@ -88,8 +88,8 @@ impl Login<'_> {
                 .hint("wait for its end, or end it with Ctrl-C at its terminal"));
         };
         let identity = identity(root, &config)?;
-        let places = Places::make(root, identity)?;
-        let means = Means { root, config: &config, lane, policy, places: &places, identity, support };
+        let places = LoginDirectories::make(root, identity)?;
+        let means = LoginCommand { root, config: &config, lane, policy, places: &places, identity, support };
         let ended = self.execute(means).await;
         let outcome = ended.and_then(|()| self.keep(lane, &places, identity));
         let removed = places.remove();
@@ -99,8 +99,8 @@ impl Login<'_> {
     }
 
     /// Runs the command at the terminal. An exit code other than 0 is an error.
-    async fn execute(&self, means: Means<'_>) -> Result<(), Failure> {
-        let Means { root, config, lane, policy, places, identity, support } = means;
+    async fn execute(&self, means: LoginCommand<'_>) -> Result<(), Failure> {
+        let LoginCommand { root, config, lane, policy, places, identity, support } = means;
         let Some(command) = lane.login(&places.home, &places.tmp, &places.home) else { return Ok(()) };
         let shown = command.argv.join(" ");
         let run = root.login_run();
@@ -162,7 +162,7 @@ impl Login<'_> {
     fn keep(
         &self,
         lane: &Lane,
-        places: &Places,
+        places: &LoginDirectories,
         identity: Option<Identity>,
     ) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
         let mut taken = BTreeMap::new();
@@ -246,7 +246,7 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
     // Ctrl-C ends the command; this process survives to remove its files.
     let mut interrupt =
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(failed)?;
-    let _modes = Modes::kept();
+    let _modes = TerminalModes::saved();
     let mut child = Command::new("/proc/self/exe")
         .arg0("supervisor-attend")
         .arg("__attend")
@@ -269,15 +269,15 @@ async fn attended(run: &Path) -> Result<Option<i32>, Failure> {
 
 /// Saved modes of the terminal. A command that was ended may have changed them. Unread input is discarded, because the
 /// shell would run it as commands.
-struct Modes(Option<Termios>);
+struct TerminalModes(Option<Termios>);
 
-impl Modes {
-    fn kept() -> Self {
-        Modes(tcgetattr(rustix::stdio::stdin()).ok())
+impl TerminalModes {
+    fn saved() -> Self {
+        TerminalModes(tcgetattr(rustix::stdio::stdin()).ok())
     }
 }
 
-impl Drop for Modes {
+impl Drop for TerminalModes {
     fn drop(&mut self) {
         let terminal = rustix::stdio::stdin();
         match &self.0 {
@@ -287,11 +287,11 @@ impl Drop for Modes {
     }
 }
 
-impl Places {
+impl LoginDirectories {
     /// Makes the places, which belong to the command alone. Removes the remains of an earlier login that was killed.
     fn make(root: &Root, identity: Option<Identity>) -> Result<Self, Failure> {
         let dir = root.login_home();
-        let places = Places { home: dir.join("home"), tmp: dir.join("tmp"), dir };
+        let places = LoginDirectories { home: dir.join("home"), tmp: dir.join("tmp"), dir };
         if places.dir.symlink_metadata().is_ok() {
             places.remove()?;
         }

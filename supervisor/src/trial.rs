@@ -12,11 +12,11 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use crate::client::Client;
-use crate::demo::Place;
+use crate::demo::DemoDirectory;
 use base::failure::Failure;
 use base::paths::Root;
 use setup::config::Config;
-use upkeep::doctor::{Check, Report, Verdict};
+use upkeep::doctor::{HostCheck, DoctorReport, CheckResult};
 use verbs::{CheckLane, amounts};
 
 /// Task for the lane's worker.
@@ -34,43 +34,43 @@ const LOG_LINES: usize = 8;
 const FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Deserialize)]
-struct Created {
+struct CreatedTask {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct TrialTask {
     runs: Vec<Run>,
     why: Option<kernel::Waiting>,
 }
 
 /// Checks the requirements of a lane, and runs a small task in it.
-pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<Report, Failure> {
+pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<DoctorReport, Failure> {
     let path = base::environment::text("PATH");
-    let Report { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
+    let DoctorReport { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
     if !ok {
-        let check = Check::new("run", Verdict::Error, "not tried: something that it needs is missing");
+        let check = HostCheck::new("run", CheckResult::Error, "not tried: something that it needs is missing");
         checks.push(check);
-        return Ok(Report { ok, checks });
+        return Ok(DoctorReport { ok, checks });
     }
     if checks.iter().any(|check| check.subject == "claims") {
-        let check = Check::new("run", Verdict::Ok, "not tried: nothing here starts its workers");
+        let check = HostCheck::new("run", CheckResult::Ok, "not tried: nothing here starts its workers");
         checks.push(check);
-        return Ok(Report { ok, checks });
+        return Ok(DoctorReport { ok, checks });
     }
-    let place = Place::make("supervisor-lane-")?;
+    let place = DemoDirectory::make("supervisor-lane-")?;
     let tried = try_lane(client.root(), &place, lane, timeout).await;
     place.remove()?;
     checks.extend(tried?);
-    Ok(Report { ok: checks.iter().all(|check| check.verdict != Verdict::Error), checks })
+    Ok(DoctorReport { ok: checks.iter().all(|check| check.verdict != CheckResult::Error), checks })
 }
 
 async fn try_lane(
     from: &Root,
-    place: &Place,
+    place: &DemoDirectory,
     lane: &Profile,
     timeout: Duration,
-) -> Result<Vec<Check>, Failure> {
+) -> Result<Vec<HostCheck>, Failure> {
     let root = place.dir().join("r");
     configure(from, &root)?;
     let seconds = timeout.as_secs().max(1).to_string();
@@ -87,28 +87,28 @@ async fn try_lane(
         &seconds,
         "--json",
     ];
-    let created: Created = json(&root, &create, AROUND).await?;
+    let created: CreatedTask = json(&root, &create, AROUND).await?;
     let dispatched = supervisor(&root, &["dispatch"], timeout + AROUND).await;
-    let shown: Shown = json(&root, &["show", &created.id, "--json"], AROUND).await?;
+    let shown: TrialTask = json(&root, &["show", &created.id, "--json"], AROUND).await?;
     let log = supervisor(&root, &["log", &created.id], AROUND).await;
     let log = log.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     // If there is a run, it records its own timeout.
     if let (Err(failure), true) = (dispatched, shown.runs.is_empty()) {
-        return Ok(vec![Check::failed("run", failure)]);
+        return Ok(vec![HostCheck::failed("run", failure)]);
     }
     Ok(read(&shown, &log))
 }
 
 /// Returns the results, step by step.
-fn read(shown: &Shown, log: &str) -> Vec<Check> {
+fn read(shown: &TrialTask, log: &str) -> Vec<HostCheck> {
     let Some(run) = shown.runs.last() else {
         let why = shown.why.as_ref().map_or("nothing says why", |why| why.text.as_str());
-        return vec![Check::new("start", Verdict::Error, format!("it was not started: {why}"))];
+        return vec![HostCheck::new("start", CheckResult::Error, format!("it was not started: {why}"))];
     };
     let mut checks = Vec::new();
     checks.push(match run.spawned_at {
-        Some(_) => Check::new("start", Verdict::Ok, "its program was executed under its policy"),
-        None => Check::new("start", Verdict::Error, run.error.clone().unwrap_or_default()),
+        Some(_) => HostCheck::new("start", CheckResult::Ok, "its program was executed under its policy"),
+        None => HostCheck::new("start", CheckResult::Error, run.error.clone().unwrap_or_default()),
     });
     let outcome = run.outcome.map_or("it has not ended", Outcome::as_str);
     let text = match &run.error {
@@ -116,7 +116,7 @@ fn read(shown: &Shown, log: &str) -> Vec<Check> {
         None => outcome.to_owned(),
     };
     let is_well = matches!(run.outcome, Some(Outcome::Completed | Outcome::ReviewRequested));
-    let ending = Check::new("ending", if is_well { Verdict::Ok } else { Verdict::Error }, text);
+    let ending = HostCheck::new("ending", if is_well { CheckResult::Ok } else { CheckResult::Error }, text);
     let in_lane = match run.outcome {
         Some(Outcome::Unreported) => {
             "for a program that does not report: on_clean_exit = \"complete\" in its lane\n"
@@ -126,13 +126,13 @@ fn read(shown: &Shown, log: &str) -> Vec<Check> {
     checks.push(if is_well { ending } else { ending.hint(format!("{in_lane}{}", tail(log))) });
     if is_well {
         checks.push(match &run.verdict {
-            Some(verdict) => Check::new("report", Verdict::Ok, format!("by `{}`", verdict.kind())),
-            None => Check::new("report", Verdict::Ok, "by its exit, as `on_clean_exit` says"),
+            Some(verdict) => HostCheck::new("report", CheckResult::Ok, format!("by `{}`", verdict.kind())),
+            None => HostCheck::new("report", CheckResult::Ok, "by its exit, as `on_clean_exit` says"),
         });
     }
     checks.push(match &run.spent {
-        Some(spent) => Check::new("usage", Verdict::Ok, amounts(spent)),
-        None => Check::new("usage", Verdict::Warning, "its output says nothing of what it has used"),
+        Some(spent) => HostCheck::new("usage", CheckResult::Ok, amounts(spent)),
+        None => HostCheck::new("usage", CheckResult::Warning, "its output says nothing of what it has used"),
     });
     checks
 }

@@ -37,7 +37,7 @@ const COUNT: &str = ".turn-ends";
 
 /// Input from Claude Code, Codex and Gemini CLI.
 #[derive(Deserialize)]
-struct Turn {
+struct HookInput {
     /// True if the turn already goes on because of a hook.
     #[serde(default)]
     stop_hook_active: bool,
@@ -49,9 +49,9 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut text = Vec::new();
     let read = std::io::stdin().lock().take(INPUT_BYTES).read_to_end(&mut text);
     // It may hold the model's last message, with a bad character in it.
-    let turn: Option<Turn> = read.ok().and_then(|_| lenient::read(&text));
+    let turn: Option<HookInput> = read.ok().and_then(|_| lenient::read(&text));
     let home = environment::variable("HOME");
-    let (Some(Turn { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
+    let (Some(HookInput { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
     if is_reported() == Some(false) && counted(Path::new(&home)) {
         let purpose = environment::text("SUPERVISOR_PURPOSE").and_then(|word| word.parse().ok());
         let reason = reminder(purpose.unwrap_or(Purpose::Work), form.unwrap_or(Form::Claude));

@@ -20,7 +20,7 @@ use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
 use setup::automation::plugins::{Plugin, Plugins};
 use setup::config::definitions::Found;
-use verbs::{Name, Named, Names};
+use verbs::{NameLine, Named, Names};
 
 /// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);
@@ -204,7 +204,7 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     });
     runtime.shutdown_background();
     let names = found.into_iter().flat_map(|found| found.names);
-    let candidate = |name: Name| {
+    let candidate = |name: NameLine| {
         // The shell prints the text as it is, so control characters in others' texts are escaped.
         let about = name.about.map(|about| cut(&printable(&about), TITLE).into());
         CompletionCandidate::new(name.name).help(about)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kernel::{Event, EventId, EventKind, Holder, Run, WaitingCode};
 
-use super::settle::newest;
+use super::settling::newest;
 use super::{outcome, pages};
 use crate::client::Client;
 use crate::mcp;
@@ -18,7 +18,7 @@ use base::owner::{OwnerLock, Ownership};
 use base::terminal::complain;
 use daemon::{Extent, TaskKey};
 use setup::config::Tuning;
-use verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
+use verbs::{Dispatch, Dispatched, Events, Runs, Show, ShownTask, Spawned};
 
 /// Time after which a person at a terminal is told why the command waits.
 const LONG: Duration = Duration::from_secs(2);
@@ -73,7 +73,7 @@ fn first_failure(before: u8, next: u8) -> u8 {
 }
 
 /// Returns the exit code of a task, or of its run if the task continues by itself.
-fn code_of(shown: &Shown, run: &Run) -> u8 {
+fn code_of(shown: &ShownTask, run: &Run) -> u8 {
     outcome::after_run(shown, run)
 }
 

@@ -16,7 +16,7 @@ const ENTRIES: usize = 200_000;
 
 pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output) -> Result<u8, Failure> {
     verb.localize(client.here())?;
-    let Found { names, unnamed, links } = Found::look(&verb)?;
+    let FleetDirectories { names, unnamed, links } = FleetDirectories::look(&verb)?;
     let tick = verb.tick.clone().ok_or_else(|| Failure::failed("the dispatch has no tick"))?;
     let mut all = FleetDispatched::none(verb.profile.clone(), verb.root.clone(), tick, verb.dry_run);
     for name in unnamed {
@@ -47,7 +47,7 @@ pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output
 
 /// Files in the directory of a fleet.
 #[derive(Debug, Default)]
-struct Found {
+struct FleetDirectories {
     /// The directories, in their order.
     names: Vec<String>,
     /// Directories whose names are no text, as they can be shown.
@@ -56,7 +56,7 @@ struct Found {
     links: Vec<String>,
 }
 
-impl Found {
+impl FleetDirectories {
     /// Lists the matching directories, without hidden ones.
     fn look(verb: &DispatchFleet) -> Result<Self, Failure> {
         let root = &verb.root;
@@ -64,7 +64,7 @@ impl Found {
         let fail = |e: std::io::Error| Failure::named_file("list", root, &e, wanted);
         require_no_link(root)?;
         let glob: Vec<char> = verb.matching.as_deref().unwrap_or("*").chars().collect();
-        let mut found = Found::default();
+        let mut found = FleetDirectories::default();
         for (seen, entry) in std::fs::read_dir(root).map_err(fail)?.enumerate() {
             if seen >= ENTRIES {
                 return Err(Failure::usage(format!("{} has more than {ENTRIES} entries", root.display()))

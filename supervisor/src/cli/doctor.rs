@@ -7,7 +7,7 @@ use crate::output::Output;
 use base::failure::Failure;
 use base::owner::OwnerLock;
 use kernel::BoardName;
-use upkeep::doctor::{self, Examination, Troubles, Unheard};
+use upkeep::doctor::{self, Examination, BoardFaults, Disconnected};
 use verbs::{Doctor, Status};
 
 pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result<u8, Failure> {
@@ -21,7 +21,7 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
 
 /// Returns the problems that a daemon reports: boards that it cannot write to, and events that it does not get. None if
 /// no daemon responds.
-async fn told(client: &Client) -> Result<Option<(Troubles, Unheard)>, Failure> {
+async fn told(client: &Client) -> Result<Option<(BoardFaults, Disconnected)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {
         return Ok(None);

@@ -25,7 +25,7 @@ pub(super) struct Forgotten {
 }
 
 /// Settings that name the places of an assignee's work.
-struct Settings {
+struct ForgottenSettings {
     config: Config,
     roster: Roster,
 }
@@ -38,7 +38,7 @@ pub(super) async fn forget(
 ) -> Result<Forgotten, Failure> {
     let was_kept = KeptHome::of(client.root(), name, tenant).forget()?;
     let root = client.root();
-    let settings = Settings { config: Config::load(root)?, roster: Roster::load(root) };
+    let settings = ForgottenSettings { config: Config::load(root)?, roster: Roster::load(root) };
     let mut left = Vec::new();
     for board in root.board_names()? {
         let list = List { tenant: tenant.cloned(), ..List::default() };
@@ -64,7 +64,7 @@ fn copies(
     board: &BoardName,
     task: &Task,
     name: &Profile,
-    Settings { roster, config }: &Settings,
+    ForgottenSettings { roster, config }: &ForgottenSettings,
 ) -> BTreeMap<PathBuf, Vec<PathBuf>> {
     let base = client.root().sessions(board).join(task.id.as_str());
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();

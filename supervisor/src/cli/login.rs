@@ -15,7 +15,7 @@ use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::printable;
-use verbs::{NewLogin, On, Release};
+use verbs::{NewLogin, HoldTarget, Release};
 
 /// Log in the program of a profile or a lane
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub(super) struct Login {
 }
 
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct LoginReport {
     name: Profile,
     tenant: Option<Tenant>,
     kept: Vec<PathBuf>,
@@ -68,7 +68,7 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
     output.warn(&left_out);
     let released = release(client, &name, account.as_deref(), tenant.as_ref()).await?;
     if output.json() {
-        output.value(&Outcome { name, tenant, kept, released })?;
+        output.value(&LoginReport { name, tenant, kept, released })?;
         return Ok(0);
     }
     let whose = tenant.map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
@@ -107,7 +107,7 @@ async fn release(
     let mut released = Vec::new();
     for board in client.root().board_names()? {
         let release = Release {
-            on: On { profile: Some(name.clone()), account: account.map(str::to_owned), ..On::default() },
+            on: HoldTarget { profile: Some(name.clone()), account: account.map(str::to_owned), ..HoldTarget::default() },
             reason: Some(format!("`supervisor login {name}`")),
             logged_in: Some(NewLogin { tenant: tenant.cloned() }),
             ..Release::default()

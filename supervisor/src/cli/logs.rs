@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use futures_util::future::try_join_all;
 use kernel::{RunId, Status, TaskId, Timestamp};
 
-use super::reading::{Begun, readable};
-use super::served::Served;
+use super::readable_output::{UnfinishedLine, readable};
+use super::daemon_watch::DaemonWatch;
 use super::waits::Waits;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
@@ -99,7 +99,7 @@ pub(super) async fn run(line: &CommandLine, mut logs: Logs) -> Result<u8, Failur
 }
 
 /// Returns the logs to show, in the order of the tasks.
-async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
+async fn sources(client: &Client, logs: &Logs) -> Result<Vec<RunLog>, Failure> {
     let mut wanted = Vec::new();
     for task in &logs.task_ids {
         let log = Log {
@@ -124,7 +124,7 @@ async fn sources(client: &Client, logs: &Logs) -> Result<Vec<Source>, Failure> {
         let task = log.task_id.as_ref().filter(|_| many)?;
         Some(log.run.map_or_else(|| task.to_string(), |run| format!("{task} run {run}")))
     };
-    Ok(wanted.into_iter().map(|log| Source::new(label(&log), log)).collect())
+    Ok(wanted.into_iter().map(|log| RunLog::new(label(&log), log)).collect())
 }
 
 /// Returns the runs of a task that ended after a time, or not yet.
@@ -137,7 +137,7 @@ async fn live_since(client: &Client, task: &TaskId, since: Timestamp) -> Result<
 
 /// The log of one run on its way to the reader.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct RunLog {
     log: Log,
     /// Prefix of its lines.
     label: Option<String>,
@@ -146,9 +146,9 @@ pub(super) struct Source {
     /// True if the last printed line has an end.
     at_line_start: bool,
     /// Unfinished line of an agent's stream that is shown in its readable form.
-    read: Option<Begun>,
+    read: Option<UnfinishedLine>,
     format: Option<Format>,
-    served: Served,
+    served: DaemonWatch,
     /// True if anything was printed.
     has_text: bool,
     /// Bytes of the log at the first look that are not shown yet.
@@ -157,16 +157,16 @@ pub(super) struct Source {
     check: Option<RunId>,
 }
 
-impl Source {
+impl RunLog {
     fn new(label: Option<String>, log: Log) -> Self {
-        Source {
+        RunLog {
             log,
             label,
             begun: String::new(),
             at_line_start: true,
             read: None,
             format: None,
-            served: Served::default(),
+            served: DaemonWatch::default(),
             has_text: false,
             left: None,
             check: None,
@@ -176,7 +176,7 @@ impl Source {
     /// Returns the whole log of one run; the log of an agent in its readable form.
     pub(super) fn of_run(task: &TaskId, run: RunId) -> Self {
         let log = Log { task_id: Some(task.clone()), run: Some(run), offset: Some(0), ..Log::default() };
-        Source { read: Some(Begun::default()), ..Source::new(None, log) }
+        RunLog { read: Some(UnfinishedLine::default()), ..RunLog::new(None, log) }
     }
 
     /// Shows the log written so far. In JSON it is one piece.
@@ -310,7 +310,7 @@ impl Source {
 
     /// Completes an open last line.
     fn finish(&mut self, output: Output) -> Result<(), Failure> {
-        if let Some(rest) = self.read.as_mut().and_then(Begun::rest) {
+        if let Some(rest) = self.read.as_mut().and_then(UnfinishedLine::rest) {
             return output.text(&readable(&rest, self.format, output));
         }
         if std::mem::replace(&mut self.at_line_start, true) || output.json() {

@@ -21,14 +21,14 @@ mod edit;
 mod editor;
 mod extension;
 mod follow;
-mod foreign;
+mod foreign_commands;
 mod forget;
 mod gc;
 mod grouped;
 mod handbook;
 #[cfg(test)]
 mod hint_tests;
-mod inert;
+mod ignored_flags;
 mod lane;
 mod list;
 mod login;
@@ -42,21 +42,21 @@ mod outcome;
 mod pages;
 mod plugin;
 mod profile;
-mod reading;
-mod refused;
+mod readable_output;
+mod parse_errors;
 mod restore;
 mod run;
 mod schedule_add;
 mod schedules;
 mod serve;
-mod served;
+mod daemon_watch;
 mod service;
-mod settle;
+mod settling;
 mod show;
 mod stop;
 mod tenant;
 mod tenant_file;
-mod tenant_ground;
+mod tenant_directory;
 mod tenant_settings;
 mod topics;
 mod transfer;
@@ -99,7 +99,7 @@ pub(crate) fn main() -> ExitCode {
     if words.get(verb).is_none_or(|word| word != "daemon") {
         given::keep(&words, verb, |word| arguments::alone(Some(word)).is_some());
     }
-    if let Some(failure) = foreign::pair(&words) {
+    if let Some(failure) = foreign_commands::pair(&words) {
         let json = words.iter().any(|word| word == "--json");
         Output::new(json, Colour::Never).fail(&failure);
         return ExitCode::from(failure.code.exit());
@@ -108,14 +108,14 @@ pub(crate) fn main() -> ExitCode {
         let mut cli = Cli::from_arg_matches(&matches)?;
         let root = cli.global.root.of_options_first(matches.value_source("root"));
         cli.global.root = root.map_err(|two| command().error(ErrorKind::ArgumentConflict, two))?;
-        Ok((cli, inert::warnings(&matches)))
+        Ok((cli, ignored_flags::warnings(&matches)))
     });
     let (cli, warnings) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
             return match extension::meant(&error, &words) {
                 Some(asked) => extension::run(asked),
-                None => refused::answer(&error, &words),
+                None => parse_errors::answer(&error, &words),
             };
         }
     };

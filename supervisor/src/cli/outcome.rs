@@ -5,11 +5,11 @@
 use kernel::{BlockKind, Outcome, Run, Status};
 
 use base::exit::{BY_SIGNAL, Code, NEEDS_A_PERSON, TIMED_OUT};
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Returns the exit code of a command that followed a run to its end. It is the code of the task, as in `wait`, if this
 /// is the last run and the task does not continue by itself; else the code of the run.
-pub(super) fn after_run(shown: &Shown, run: &Run) -> u8 {
+pub(super) fn after_run(shown: &ShownTask, run: &Run) -> u8 {
     let is_last = shown.runs.last().is_none_or(|last| last.id == run.id);
     of_task(shown).filter(|_| is_last).unwrap_or_else(|| of_run(run))
 }
@@ -38,7 +38,7 @@ fn of_command(run: &Run) -> u8 {
 }
 
 /// Returns the exit code of a task that continues only if a person acts; none while it continues by itself.
-pub(super) fn of_task(shown: &Shown) -> Option<u8> {
+pub(super) fn of_task(shown: &ShownTask) -> Option<u8> {
     let task = &shown.task;
     let failed = || shown.runs.last().map_or_else(|| Code::Failed.exit(), of_run);
     match task.status {

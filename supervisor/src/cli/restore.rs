@@ -35,7 +35,7 @@ pub(super) struct Restore {
 
 /// A board that was put back.
 #[derive(Debug, Serialize)]
-struct Restored {
+struct RestoredRoot {
     board: BoardName,
     board_id: kernel::BoardId,
     path: PathBuf,
@@ -84,7 +84,7 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
         details.write(dir)?;
     }
     let (_, missing) = attached::flaws(root, board)?;
-    let restored = Restored {
+    let restored = RestoredRoot {
         board: board.clone(),
         board_id: restored.board,
         path,

@@ -138,7 +138,7 @@ Examples:
 
 /// A file of a schedule that was checked.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckedSchedules {
     path: PathBuf,
     ok: bool,
     error: Option<String>,
@@ -235,7 +235,7 @@ fn check(client: &Client, file: Option<PathBuf>, output: Output) -> Result<u8, F
         files.sort();
         files
     };
-    let checked: Vec<Checked> = files.iter().map(|path| checked(path)).collect();
+    let checked: Vec<CheckedSchedules> = files.iter().map(|path| checked(path)).collect();
     if output.json() {
         output.value(&checked)?;
     } else {
@@ -265,7 +265,7 @@ fn is_foreign(path: &Path) -> bool {
     path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-fn checked(path: &Path) -> Checked {
+fn checked(path: &Path) -> CheckedSchedules {
     let read = || {
         let name = name_of(path)?;
         let text = read_text(path).map_err(|e| e.to_string())?;
@@ -279,8 +279,8 @@ fn checked(path: &Path) -> Checked {
         kernel::ticks_ahead(&name, &planned.spec, SystemClock.now(), AHEAD).map_err(|e| e.to_string())
     };
     match read() {
-        Ok(ahead) => Checked { path: path.to_owned(), ok: true, error: None, ahead },
-        Err(error) => Checked { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() },
+        Ok(ahead) => CheckedSchedules { path: path.to_owned(), ok: true, error: None, ahead },
+        Err(error) => CheckedSchedules { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() },
     }
 }
 

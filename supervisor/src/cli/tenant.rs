@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::restore::refuse_worker;
 use super::tenant_file::{self, Changes};
-use super::tenant_ground::{self, Ground};
-use super::tenant_settings::Settings;
+use super::tenant_directory::{self, TenantDirectory};
+use super::tenant_settings::TenantSettings;
 use super::{CommandLine, call, pages};
 use crate::client::Client;
 use crate::output::Output;
@@ -62,7 +62,7 @@ Examples:
         /// Its name, which tasks have as their tenant
         name: Tenant,
         #[command(flatten)]
-        settings: Box<Settings>,
+        settings: Box<TenantSettings>,
         /// Create the user of --unix-user with useradd; as root alone
         #[arg(long, requires_all = ["unix_user", "dir"])]
         create_user: bool,
@@ -104,7 +104,7 @@ Examples:
         /// The tenant
         name: Tenant,
         #[command(flatten)]
-        settings: Box<Settings>,
+        settings: Box<TenantSettings>,
         /// Remove a key of its file (repeatable)
         #[arg(long, value_name = "KEY")]
         unset: Vec<String>,
@@ -149,7 +149,7 @@ pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8
             let (read, text) =
                 Changes { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
             if settings.dir.is_some() || settings.unix_user.is_some() {
-                tenant_ground::prepare(client.root(), Ground::of(&read))?;
+                tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
             }
             let warnings = obstacles(client, &name, &read);
             written(client, Edit { done: "Changed", name, text: &text }, warnings, output).await
@@ -161,7 +161,7 @@ pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8
 async fn create(
     client: &Client,
     name: Tenant,
-    settings: &Settings,
+    settings: &TenantSettings,
     create_user: bool,
     output: Output,
 ) -> Result<u8, Failure> {
@@ -172,9 +172,9 @@ async fn create(
     }
     let (read, text) = Changes { settings, unset: &[] }.apply(client.root(), &name, "")?;
     if create_user {
-        tenant_ground::create_user(&read)?;
+        tenant_directory::create_user(&read)?;
     }
-    tenant_ground::prepare(client.root(), Ground::of(&read))?;
+    tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
     let warnings = obstacles(client, &name, &read);
     written(client, Edit { done: "Created", name, text: &text }, warnings, output).await
 }
@@ -182,7 +182,7 @@ async fn create(
 /// Returns the defects of a tenant, with its undefined assignees and policies.
 fn obstacles(client: &Client, name: &Tenant, tenant: &TenantConfig) -> Vec<String> {
     let (root, config) = (client.root(), Config::to_read_with(client.root()).0);
-    let mut found = tenant_ground::obstacles(root, name, tenant, &config.tenants);
+    let mut found = tenant_directory::obstacles(root, name, tenant, &config.tenants);
     let (roster, policy) = (Roster::load(root), tenant.policy.as_deref());
     if let Some(assignee) = &tenant.assignee {
         found.extend(roster.resolve(assignee, policy, &config).err().map(|why| why.warning()));

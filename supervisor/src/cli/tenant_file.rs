@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use kernel::Tenant;
 use toml::{Table, Value};
 
-use super::tenant_settings::Settings;
+use super::tenant_settings::TenantSettings;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
@@ -66,7 +66,7 @@ fn is_named(config: &Table, name: &Tenant) -> bool {
 /// Changes to a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Changes<'a> {
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a TenantSettings,
     /// The keys that are to go.
     pub(super) unset: &'a [String],
 }
@@ -101,7 +101,7 @@ impl Changes<'_> {
     }
 
     fn set(self, table: &mut Table) -> Result<(), Failure> {
-        let Settings { dir, unix_user, members, groups, boards, max_running, .. } = self.settings;
+        let TenantSettings { dir, unix_user, members, groups, boards, max_running, .. } = self.settings;
         if let Some(root) = dir {
             let path = std::path::absolute(root).map_err(|e| Failure::file("resolve", root, &e))?;
             let Some(path) = path.to_str() else {
@@ -133,7 +133,7 @@ impl Changes<'_> {
         if let Some(most) = max_running {
             table.insert("max_running".to_owned(), i64::from(*most).into());
         }
-        let Settings { max_runtime, policy, assignee, pools, quotas, budget, .. } = self.settings;
+        let TenantSettings { max_runtime, policy, assignee, pools, quotas, budget, .. } = self.settings;
         let words = [
             ("max_runtime", max_runtime.clone()),
             ("policy", policy.clone()),
@@ -186,7 +186,7 @@ mod tests {
         RootChoice { root: Some("/srv/x".into()), ..RootChoice::default() }.resolve(|_| None).unwrap()
     }
 
-    fn apply(settings: &Settings, unset: &[&str], text: &str) -> Result<String, Failure> {
+    fn apply(settings: &TenantSettings, unset: &[&str], text: &str) -> Result<String, Failure> {
         let unset: Vec<String> = unset.iter().map(|key| (*key).to_owned()).collect();
         let changes = Changes { settings, unset: &unset };
         changes.apply(&root(), &"acme".parse().unwrap(), text).map(|(_, text)| text)
@@ -195,12 +195,12 @@ mod tests {
     #[test]
     fn what_is_named_changes_and_the_rest_stays() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let settings = Settings {
+        let settings = TenantSettings {
             max_running: Some(3),
             members: vec!["ann".to_owned(), "1001".to_owned()],
             quotas: vec![pair("creates", "7")],
             budget: vec![pair("cost_usd", "5")],
-            ..Settings::default()
+            ..TenantSettings::default()
         };
         let text = "policy = \"strict\"\nmax_runtime = \"1h\"\n[quotas]\nlinks = 9\n";
         let text = apply(&settings, &["max_runtime"], text).unwrap();
@@ -222,14 +222,14 @@ mod tests {
 
     #[test]
     fn what_the_file_could_not_say_is_refused() {
-        let quota = |name: &str, value: &str| Settings {
+        let quota = |name: &str, value: &str| TenantSettings {
             quotas: vec![(name.to_owned(), value.to_owned())],
-            ..Settings::default()
+            ..TenantSettings::default()
         };
         assert!(apply(&quota("creates", "many"), &[], "").unwrap_err().message.contains("many"));
         assert!(apply(&quota("nothing", "1"), &[], "").unwrap_err().message.contains("unknown field"));
-        assert!(apply(&Settings::default(), &["policy"], "").unwrap_err().message.contains("no key"));
-        let zero = Settings { max_runtime: Some("0".to_owned()), ..Settings::default() };
+        assert!(apply(&TenantSettings::default(), &["policy"], "").unwrap_err().message.contains("no key"));
+        let zero = TenantSettings { max_runtime: Some("0".to_owned()), ..TenantSettings::default() };
         assert!(apply(&zero, &[], "").unwrap_err().message.contains("max_runtime is 0"));
     }
 }

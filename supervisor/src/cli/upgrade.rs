@@ -12,7 +12,7 @@ use super::restore::refuse_worker;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, cut, printable};
-use upkeep::doctor::Verdict;
+use upkeep::doctor::CheckResult;
 use upkeep::doctor::upgrade::{Adoption, BoardFound, RunFound, adoption};
 
 /// Time limit of another program's response. A release reads a few small files for each run.
@@ -79,7 +79,7 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
             "the program of the other release, such as ./supervisor-new",
         )
     })?;
-    let Ok(told) = tokio::time::timeout(WITHIN, Told::by(&mut asked)).await else {
+    let Ok(told) = tokio::time::timeout(WITHIN, ProgramOutput::read_from(&mut asked)).await else {
         let why = format!("it has not answered within {}", kernel::brief(WITHIN));
         return Err(no_answer(line, program, &why));
     };
@@ -95,18 +95,18 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
 }
 
 /// Answer of another program.
-struct Told {
+struct ProgramOutput {
     status: ExitStatus,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Told {
+impl ProgramOutput {
     /// Reads both streams up to a limit until the program ends. A program that writes more is ended by its closed pipe.
-    async fn by(asked: &mut Child) -> std::io::Result<Self> {
+    async fn read_from(asked: &mut Child) -> std::io::Result<Self> {
         let streams = tokio::try_join!(start_of(asked.stdout.take()), start_of(asked.stderr.take()));
         let (stdout, stderr) = streams?;
-        Ok(Told { status: asked.wait().await?, stdout, stderr })
+        Ok(ProgramOutput { status: asked.wait().await?, stdout, stderr })
     }
 }
 
@@ -139,7 +139,7 @@ fn show(found: &Adoption, screen: &mut Screen) {
         row(screen, verdict, &text);
     }
     if runs.is_empty() {
-        row(screen, Verdict::Ok, "runs: none is open");
+        row(screen, CheckResult::Ok, "runs: none is open");
     }
     for board in boards {
         let (verdict, text) = of_board(board);
@@ -161,35 +161,35 @@ fn show(found: &Adoption, screen: &mut Screen) {
     });
 }
 
-fn row(screen: &mut Screen, verdict: Verdict, text: &str) {
+fn row(screen: &mut Screen, verdict: CheckResult, text: &str) {
     let (ink, word) = match verdict {
-        Verdict::Ok => (Ink::Green, "ok"),
-        Verdict::Warning => (Ink::Yellow, "warning"),
-        Verdict::Error => (Ink::Red, "error"),
+        CheckResult::Ok => (Ink::Green, "ok"),
+        CheckResult::Warning => (Ink::Yellow, "warning"),
+        CheckResult::Error => (Ink::Red, "error"),
     };
     let label = screen.paint(ink, word);
     screen.hanging(&format!("{label}{}", " ".repeat(8 - word.len())), &printable(text));
 }
 
-fn of_run(found: &RunFound) -> (Verdict, String) {
+fn of_run(found: &RunFound) -> (CheckResult, String) {
     let RunFound { board, run, task, version, has_ended, adopted, why } = found;
     let task = task.as_ref().map(|task| format!(" of {task}")).unwrap_or_default();
     let head = format!("run {run}{task} on board {board}");
     if !adopted {
-        return (Verdict::Error, format!("{head}: {}", why.as_deref().unwrap_or("it is not adopted")));
+        return (CheckResult::Error, format!("{head}: {}", why.as_deref().unwrap_or("it is not adopted")));
     }
     let version = version.map(|version| format!("version {version}, ")).unwrap_or_default();
     let what = if *has_ended { "its end is recorded" } else { "it is taken over" };
-    (Verdict::Ok, format!("{head}: {version}{what}"))
+    (CheckResult::Ok, format!("{head}: {version}{what}"))
 }
 
-fn of_board(found: &BoardFound) -> (Verdict, String) {
+fn of_board(found: &BoardFound) -> (CheckResult, String) {
     let BoardFound { board, schema, known, migrated, why, .. } = found;
     let number = |schema: &Option<i64>| schema.map_or_else(|| "?".to_owned(), |schema| schema.to_string());
     match (why, migrated) {
-        (Some(why), _) => (Verdict::Error, format!("board {board}: {why}")),
+        (Some(why), _) => (CheckResult::Error, format!("board {board}: {why}")),
         (None, true) => (
-            Verdict::Warning,
+            CheckResult::Warning,
             format!(
                 "board {board}: its first start migrates schema {} to {}; make a backup, for an earlier release does not read \
                  it then",
@@ -197,6 +197,6 @@ fn of_board(found: &BoardFound) -> (Verdict, String) {
                 number(known)
             ),
         ),
-        (None, false) => (Verdict::Ok, format!("board {board}: schema {}", number(schema))),
+        (None, false) => (CheckResult::Ok, format!("board {board}: schema {}", number(schema))),
     }
 }

@@ -4,14 +4,14 @@ use kernel::{TaskId, Waiting};
 use serde::Serialize;
 
 use super::CommandLine;
-use super::settle::Settling;
+use super::settling::Settling;
 use crate::client::Client;
 use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{cut, printable};
 use base::time::duration::WrittenDuration;
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Wait for tasks, and exit with their outcome
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub(super) struct Wait {
 
 /// End of a task, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Ended<'a> {
+struct TaskEnd<'a> {
     task_id: &'a TaskId,
     status: kernel::Status,
     outcome: Option<kernel::Outcome>,
@@ -61,7 +61,7 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
     // Events contain full ids only.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
-    let mut told = Told { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
+    let mut told = WaitReport { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
     // Tasks that have ended already are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {
         if told.tell(&shown, code)? {
@@ -83,14 +83,14 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
 }
 
 /// Reports made about the tasks so far.
-struct Told<'a> {
+struct WaitReport<'a> {
     wait: &'a Wait,
     /// The exit code of each task in the given order.
     codes: Vec<u8>,
     output: Output,
 }
 
-impl Told<'_> {
+impl WaitReport<'_> {
     /// Waits for the remaining tasks. Returns the exit code for all.
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
         settling.warn_without_daemon(client).await;
@@ -103,13 +103,13 @@ impl Told<'_> {
     }
 
     /// Prints the outcome of a task. Returns true if no further task need be awaited.
-    fn tell(&mut self, shown: &Shown, exit_code: u8) -> Result<bool, Failure> {
+    fn tell(&mut self, shown: &ShownTask, exit_code: u8) -> Result<bool, Failure> {
         let task = &shown.task;
         for (code, _) in self.codes.iter_mut().zip(&self.wait.task_ids).filter(|(_, id)| **id == task.id) {
             *code = exit_code;
         }
         if self.output.json() {
-            self.output.value(&Ended {
+            self.output.value(&TaskEnd {
                 task_id: &task.id,
                 status: task.status,
                 outcome: shown.runs.last().and_then(|run| run.outcome),
@@ -129,7 +129,7 @@ impl Told<'_> {
 
 /// Returns the outcome of an ended task for the line with its status: the result, or the reason why the task does not
 /// continue.
-pub(super) fn ending(shown: &Shown) -> String {
+pub(super) fn ending(shown: &ShownTask) -> String {
     const WIDTH: usize = 200;
     let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);
     let said = why.or_else(|| shown.latest_summary.clone());

@@ -7,7 +7,7 @@ use kernel::{TaskId, Waiting, WaitingCode};
 use crate::client::Client;
 use base::given;
 use base::terminal::{complain, printable};
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Limit on the tasks reported. `list --why` shows all.
 const MOST: usize = 20;
@@ -22,7 +22,7 @@ pub(super) struct Waits {
 
 impl Waits {
     /// Reports why a task is not running, unless that was already reported.
-    pub(super) fn tell(&mut self, shown: &Shown) {
+    pub(super) fn tell(&mut self, shown: &ShownTask) {
         let Some(why) = &shown.why else { return };
         // These reasons pass in a moment, and a missing daemon is one warning for all tasks.
         let is_brief = matches!(

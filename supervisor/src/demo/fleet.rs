@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use kernel::{BlockKind, Counted, Outcome, Status, Task, TaskId};
 
 use super::board::{Board, find};
-use super::place::Owners;
-use super::probes::{self, Attempts, Target};
-use super::processes::{self, Seen};
+use super::directory::Owners;
+use super::probes::{self, Attempts, ProbeTarget};
+use super::processes::{self, SeenProcess};
 use super::progress::Progress;
-use super::report::{Denial, Report, Story, Verdict};
-use super::tenants::{COUNT, Role, TenantPlace, quoted};
+use super::report::{RefusedAttempt, DemoReport, Story, ExpectationResult};
+use super::tenants::{COUNT, Role, DemoTenant, quoted};
 use api::Verb;
 use base::failure::Failure;
 use base::paths::Root;
@@ -27,14 +27,14 @@ const LIMIT: Duration = Duration::from_secs(2);
 const PART_OF_START: u32 = 4;
 
 #[derive(Debug)]
-struct Member {
-    place: TenantPlace,
+struct FleetTask {
+    place: DemoTenant,
     task: TaskId,
 }
 
 /// Target of the thief, with the result of an attempt outside of the sandbox.
-struct Loot {
-    target: Target,
+struct TheftTarget {
+    target: ProbeTarget,
     what: &'static str,
     outside: probes::Attempt,
 }
@@ -55,7 +55,7 @@ pub(super) async fn play(
     root: &Root,
     daemon: i32,
     owners: Owners,
-    report: &mut Report,
+    report: &mut DemoReport,
     progress: &Progress,
 ) -> Result<Fleet, Failure> {
     progress.now("fleet: the tenants move in");
@@ -63,7 +63,7 @@ pub(super) async fn play(
     base::paths::make_dir(&tenants, 0o711)?;
     let mut places = Vec::new();
     for number in 1..=COUNT {
-        places.push(TenantPlace::make(&tenants, number, owners)?);
+        places.push(DemoTenant::make(&tenants, number, owners)?);
     }
     let loot = loot(root, &places, daemon);
     let words: Vec<String> = loot.iter().map(|loot| quoted(&loot.target.to_string())).collect();
@@ -115,7 +115,7 @@ pub(super) async fn play(
     Ok(Fleet { asks: one(&fleet, Role::Asks)?.task.clone(), steals, overruns })
 }
 
-fn one(fleet: &[Member], role: Role) -> Result<&Member, Failure> {
+fn one(fleet: &[FleetTask], role: Role) -> Result<&FleetTask, Failure> {
     let found = fleet.iter().find(|member| member.place.role == role);
     found.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
 }
@@ -123,10 +123,10 @@ fn one(fleet: &[Member], role: Role) -> Result<&Member, Failure> {
 /// Creates the task of a tenant. A task with a time limit has one attempt.
 async fn enlist(
     board: &Board,
-    place: TenantPlace,
+    place: DemoTenant,
     targets: &str,
     limit: Option<Duration>,
-) -> Result<Member, Failure> {
+) -> Result<FleetTask, Failure> {
     let create = Create {
         tenant: Some(place.name.clone()),
         workspace: Some(format!("dir:{}", place.dir.display())),
@@ -135,40 +135,40 @@ async fn enlist(
         ..Create::default()
     };
     let task = board.create(&place.title(), place.script(targets), create).await?;
-    Ok(Member { place, task })
+    Ok(FleetTask { place, task })
 }
 
 /// Chooses the thief's targets, and tries each without a sandbox, as this process, which has started the daemon.
-fn loot(root: &Root, places: &[TenantPlace], daemon: i32) -> Vec<Loot> {
+fn loot(root: &Root, places: &[DemoTenant], daemon: i32) -> Vec<TheftTarget> {
     let thief = places.iter().position(|place| place.role == Role::Steals).unwrap_or_default();
     let neighbour = places.get(thief + 1).map(|place| place.dir.join("ledger.csv")).unwrap_or_default();
     let board = root.board(&kernel::BoardName::default());
     let targets = [
-        ("another tenant's file", Target::File(neighbour)),
-        ("the board", Target::File(board)),
-        ("the daemon's memory", Target::Memory(daemon)),
-        ("the daemon's environment", Target::Environment(daemon)),
+        ("another tenant's file", ProbeTarget::File(neighbour)),
+        ("the board", ProbeTarget::File(board)),
+        ("the daemon's memory", ProbeTarget::Memory(daemon)),
+        ("the daemon's environment", ProbeTarget::Environment(daemon)),
     ];
     targets
         .into_iter()
-        .map(|(what, target)| Loot { what, outside: probes::attempt(&target), target })
+        .map(|(what, target)| TheftTarget { what, outside: probes::attempt(&target), target })
         .collect()
 }
 
 /// Counts the live workers at this moment, and finds the processes of the worker that never ends.
 async fn survey(
     board: &Board,
-    fleet: &[Member],
+    fleet: &[FleetTask],
     overruns: &TaskId,
-    report: &mut Report,
+    report: &mut DemoReport,
     progress: &Progress,
-) -> Result<Vec<Seen>, Failure> {
+) -> Result<Vec<SeenProcess>, Failure> {
     let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
     // The board knows the process of each task, and the host whether it lives.
     let tasks = board.call(&List::default()).await?.split().0;
     let alive: BTreeSet<i32> =
         processes::mentioning("SUPERVISOR_TASK=").found.iter().map(|seen| seen.pid).collect();
-    let works = |member: &&Member| {
+    let works = |member: &&FleetTask| {
         find(&tasks, &member.task).and_then(|task| task.worker_pid).is_some_and(|pid| alive.contains(&pid))
     };
     let live = fleet.iter().filter(works).count();
@@ -176,18 +176,18 @@ async fn survey(
     let seen = format!("{live} live workers at one moment");
     progress.done(&format!("fleet: {seen}"));
     report.equal(STORY, format!("{COUNT} tenants work at once"), expected, seen);
-    let leader = |seen: &&Seen| seen.pid == seen.session;
+    let leader = |seen: &&SeenProcess| seen.pid == seen.session;
     // The worker itself leads a session too.
     let escaped = brood.iter().filter(leader).count().saturating_sub(1);
     let told =
         format!("{} while it ran, {escaped} in sessions of their own", Counted(brood.len(), "process"));
     let name = "one leaves grandchildren behind";
-    report.check(STORY, name, "3 or more in sessions of their own", told, Verdict::of(escaped >= 3));
+    report.check(STORY, name, "3 or more in sessions of their own", told, ExpectationResult::of(escaped >= 3));
     Ok(brood)
 }
 
 /// Waits for the end of all tasks, and answers the question meanwhile.
-async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Result<(), Failure> {
+async fn settle(board: &mut Board, fleet: &[FleetTask], progress: &Progress) -> Result<(), Failure> {
     let asks = one(fleet, Role::Asks)?.task.clone();
     let overruns = one(fleet, Role::Overruns)?.task.clone();
     let settled = |task: &Task| {
@@ -222,9 +222,9 @@ async fn settle(board: &mut Board, fleet: &[Member], progress: &Progress) -> Res
 
 async fn check_work(
     board: &Board,
-    fleet: &[Member],
+    fleet: &[FleetTask],
     owners: Owners,
-    report: &mut Report,
+    report: &mut DemoReport,
 ) -> Result<(), Failure> {
     let mut right = 0;
     let mut wrong = Vec::new();
@@ -274,21 +274,21 @@ fn outcomes(shown: &Shown) -> String {
     format!("{}, then {}", words.join(", "), shown.task.status)
 }
 
-fn check_question(shown: &Shown, report: &mut Report) {
+fn check_question(shown: &Shown, report: &mut DemoReport) {
     let asked = shown.runs.first().and_then(|run| run.error.clone()).unwrap_or_default();
     let answered = shown.runs.last().and_then(|run| run.metadata.as_ref()?.get("currency")?.as_str());
     let told = format!("{}; asked `{asked}`, used {}", outcomes(shown), answered.unwrap_or("no answer"));
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(STORY, "one asks, is answered, goes on", expected, told, Verdict::of(ok));
+    report.check(STORY, "one asks, is answered, goes on", expected, told, ExpectationResult::of(ok));
 }
 
-fn check_crash(shown: &Shown, report: &mut Report) {
+fn check_crash(shown: &Shown, report: &mut DemoReport) {
     report.equal(STORY, "one crashes and is retried", "crashed, completed, then done", outcomes(shown));
 }
 
-fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
+fn check_overrun(shown: &Shown, brood: &[SeenProcess], report: &mut DemoReport) {
     let task = &shown.task;
     let run = shown.runs.last();
     let ok = task.status == Status::Blocked
@@ -298,17 +298,17 @@ fn check_overrun(shown: &Shown, brood: &[Seen], report: &mut Report) {
     let told = format!("{} ({kind})", outcomes(shown));
     let limit = kernel::brief(task.limits.max_runtime.unwrap_or_default());
     let name = format!("one runs past its {limit} and is ended");
-    report.check(STORY, name, "timed_out, then blocked (gave_up)", told, Verdict::of(ok));
+    report.check(STORY, name, "timed_out, then blocked (gave_up)", told, ExpectationResult::of(ok));
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
     let told = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
     let ok = left == 0 && !brood.is_empty();
-    report.check(STORY, "its grandchildren end with it", "none left", told, Verdict::of(ok));
+    report.check(STORY, "its grandchildren end with it", "none left", told, ExpectationResult::of(ok));
 }
 
-fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
+fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
     let handed = shown.runs.last().and_then(|run| run.metadata.clone());
     let tried = handed.and_then(|metadata| serde_json::from_value::<Attempts>(metadata).ok());
     for (index, loot) in loot.iter().enumerate() {
@@ -321,17 +321,17 @@ fn check_theft(shown: &Shown, loot: &[Loot], report: &mut Report) {
         let why = why(&loot.target, &word);
         let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");
         let verdict = match (&loot.target, outside == "read") {
-            (_, true) => Verdict::of(refused),
+            (_, true) => ExpectationResult::of(refused),
             // With Yama (ptrace(2)), not even the daemon's parent may look, so a refusal inside proves nothing.
-            (Target::Memory(_), false) if ptrace_is_closed() => Verdict::Skipped,
-            (_, false) => Verdict::Failed,
+            (ProbeTarget::Memory(_), false) if ptrace_is_closed() => ExpectationResult::Skipped,
+            (_, false) => ExpectationResult::Failed,
         };
         let name = format!("a thief is refused {}", loot.what);
         let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
         let told = format!("{outside} without the sandbox; {word} inside");
         report.check(Story::Theft, name, expected, told, verdict);
         let path = loot.target.path();
-        report.denials.push(Denial { what: loot.what, path, outside, inside: word, why });
+        report.denials.push(RefusedAttempt { what: loot.what, path, outside, inside: word, why });
     }
 }
 
@@ -342,10 +342,10 @@ fn ptrace_is_closed() -> bool {
 }
 
 /// Returns the mechanism behind an error.
-fn why(target: &Target, errno: &str) -> &'static str {
+fn why(target: &ProbeTarget, errno: &str) -> &'static str {
     match (target, errno) {
         (_, "ENOENT") => "not in its view",
-        (Target::File(_), _) => "not granted",
-        (Target::Memory(_) | Target::Environment(_), _) => "a foreign process",
+        (ProbeTarget::File(_), _) => "not granted",
+        (ProbeTarget::Memory(_) | ProbeTarget::Environment(_), _) => "a foreign process",
     }
 }

@@ -6,7 +6,7 @@
 mod board;
 mod fleet;
 mod pipeline;
-mod place;
+mod directory;
 mod probes;
 mod processes;
 mod progress;
@@ -26,12 +26,12 @@ use tokio_util::task::TaskTracker;
 use self::board::Board;
 use self::fleet::Fleet;
 use self::pipeline::Pipeline;
-use self::place::Owners;
-pub(crate) use self::place::Place;
+use self::directory::Owners;
+pub(crate) use self::directory::DemoDirectory;
 use self::progress::Progress;
-use self::report::{Check, Further, Report, Story, Verdict};
-use self::repository::Source;
-use self::server::Server;
+use self::report::{Expectation, NextCommand, DemoReport, Story, ExpectationResult};
+use self::repository::RepositorySource;
+use self::server::DemoServer;
 use crate::output::Output;
 use api::blocking;
 use base::failure::Failure;
@@ -73,20 +73,20 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let mut interrupt = Interrupt::listen()?;
     refuse_weak_host().await?;
     let source = repository::choose(demo.repo.as_deref())?;
-    let place = Place::make("supervisor-demo-")?;
+    let place = DemoDirectory::make("supervisor-demo-")?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
     // The clone and the tenants' directories lie beside the root, because a place in the root cannot be a workspace.
     let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;
     base::paths::make_dir(root.dir(), 0o711)?;
-    let mut report = Report { base: dir.clone(), ..Report::default() };
+    let mut report = DemoReport { base: dir.clone(), ..DemoReport::default() };
     let owners = Owners::of_this_process();
     report.users = users(owners);
-    let server = Server::start(&root, owners).await?;
+    let server = DemoServer::start(&root, owners).await?;
     let mut board = Board::new(&root);
-    let mut played = Played::default();
+    let mut played = FinishedStories::default();
     // Blocking work continues when its future is dropped, so it is awaited below.
     let threads = TaskTracker::new();
-    let scene = Scene { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
+    let scene = DemoContext { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
     let stories = stories(&scene, &mut board, &mut report, &mut played, &progress);
     let ended = tokio::select! {
         // The stories only wait for replies, so they can be dropped; the processes that they started are stopped below.
@@ -101,7 +101,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
         };
-        report.check(WHOLE, "the stories are played to their end", "they end", seen, Verdict::Failed);
+        report.check(WHOLE, "the stories are played to their end", "they end", seen, ExpectationResult::Failed);
     }
     progress.now("cleaning up");
     threads.close();
@@ -114,7 +114,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     put_away(place, demo.keep, &root, &played, &mut report);
     progress.finish();
     report.took("in all", progress.elapsed());
-    report.ok = report.interrupted.is_none() && !report.checks.iter().any(Check::failed);
+    report.ok = report.interrupted.is_none() && !report.checks.iter().any(Expectation::failed);
     if output.json() {
         output.value(&report)?;
     } else {
@@ -147,29 +147,29 @@ async fn refuse_weak_host() -> Result<(), Failure> {
 
 /// Played stories, for a closer look.
 #[derive(Debug, Default)]
-struct Played {
+struct FinishedStories {
     pipeline: Option<Pipeline>,
     fleet: Option<Fleet>,
     /// State of the repository when the clone had been made.
     after_clone: Option<workspace::repository::Standing>,
 }
 
-struct Scene<'a> {
+struct DemoContext<'a> {
     root: &'a Root,
-    source: &'a Source,
+    source: &'a RepositorySource,
     owners: Owners,
     daemon: i32,
     threads: &'a TaskTracker,
 }
 
 async fn stories(
-    scene: &Scene<'_>,
+    scene: &DemoContext<'_>,
     board: &mut Board,
-    report: &mut Report,
-    played: &mut Played,
+    report: &mut DemoReport,
+    played: &mut FinishedStories,
     progress: &Progress,
 ) -> Result<(), Failure> {
-    let Scene { root, source, owners, daemon, threads } = *scene;
+    let DemoContext { root, source, owners, daemon, threads } = *scene;
     progress.done(&format!("a daemon (pid {daemon}) serves {}", root.dir().display()));
     progress.now("cloning the repository");
     let started = progress.elapsed();
@@ -179,12 +179,12 @@ async fn stories(
         made.await.map_err(|e| Failure::failed(format!("the clone was not made: {e}")))??
     };
     let from = match source {
-        Source::Repository { path, .. } => format!("a private clone of {}", path.display()),
-        Source::Sample(why) => format!("{why}: a small sample repository is made"),
+        RepositorySource::Repository { path, .. } => format!("a private clone of {}", path.display()),
+        RepositorySource::Sample(why) => format!("{why}: a small sample repository is made"),
     };
     progress.done(&format!("{from} ({} at {:.10})", Counted(clone.files, "file"), clone.commit));
     report.repository = Some(clone.clone());
-    if let Source::Repository { path, .. } = source {
+    if let RepositorySource::Repository { path, .. } = source {
         played.after_clone = Some(repository::standing(path)?);
     }
     report.took("clone", progress.elapsed().saturating_sub(started));
@@ -226,17 +226,17 @@ fn sandbox(report: Option<&serde_json::Value>) -> String {
 }
 
 /// Stops the daemon, and makes sure that no process of this root survives.
-async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Report) {
+async fn clean_up(server: DemoServer, board: &Board, root: &Root, report: &mut DemoReport) {
     let stopped = server.stop(board.client()).await;
     let told = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
-    let verdict = Verdict::of(stopped.is_some_and(|status| status.success()));
+    let verdict = ExpectationResult::of(stopped.is_some_and(|status| status.success()));
     report.check(WHOLE, "the daemon stops when asked", "exit status: 0", told, verdict);
     let mark = root.dir().display().to_string();
     let census = processes::mentioning(&mark);
     report.survivors += census.found.len();
     report.processes_checked = report.processes_checked.max(census.checked);
     let told = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
-    report.check(WHOLE, "no process is left", "none left", told, Verdict::of(census.found.is_empty()));
+    report.check(WHOLE, "no process is left", "none left", told, ExpectationResult::of(census.found.is_empty()));
     for left in &census.found {
         left.kill();
     }
@@ -249,7 +249,7 @@ async fn clean_up(server: Server, board: &Board, root: &Root, report: &mut Repor
 }
 
 /// Removes the root or keeps it, and suggests commands for a closer look.
-fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut Report) {
+fn put_away(place: DemoDirectory, keep: bool, root: &Root, played: &FinishedStories, report: &mut DemoReport) {
     if keep {
         let dir = place.leave();
         report.further = kept(&dir, played);
@@ -259,7 +259,7 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
     let removed = place.remove().err().map_or_else(|| "removed".to_owned(), |failure| failure.message);
     let there = if root.dir().exists() { "still there" } else { &removed };
     report.equal(WHOLE, "the temporary root is removed", "removed", there);
-    let further = |command: &str, why| Further { command: command.to_owned(), why };
+    let further = |command: &str, why| NextCommand { command: command.to_owned(), why };
     report.further = vec![
         further("supervisor demo --keep", "the same, and the root stays for you to look around"),
         further("supervisor create hello --assignee shell --body 'echo hello'", "your own task"),
@@ -270,11 +270,11 @@ fn put_away(place: Place, keep: bool, root: &Root, played: &Played, report: &mut
 }
 
 /// Returns commands for a closer look at a kept root.
-fn kept(dir: &Path, played: &Played) -> Vec<Further> {
+fn kept(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
     let (at, base) = (dir.join(ROOT), dir.display());
     let at = at.display();
     let mut further = Vec::new();
-    let mut add = |command: String, why| further.push(Further { command, why });
+    let mut add = |command: String, why| further.push(NextCommand { command, why });
     add(format!("supervisor --root {at} list"), "every task");
     if let Some(fleet) = &played.fleet {
         add(format!("supervisor --root {at} show {}", fleet.asks), "the one with the question");

@@ -3,9 +3,9 @@
 use kernel::{Counted, Purpose, Run, Status, TaskId};
 
 use super::board::{Board, find};
-use super::place::Owners;
+use super::directory::Owners;
 use super::progress::Progress;
-use super::report::{Clone, Report, Story, Verdict};
+use super::report::{Clone, DemoReport, Story, ExpectationResult};
 use super::repository;
 use api::Verb;
 use base::failure::Failure;
@@ -39,7 +39,7 @@ pub(super) async fn play(
     board: &mut Board,
     clone: &Clone,
     owners: Owners,
-    report: &mut Report,
+    report: &mut DemoReport,
     progress: &Progress,
 ) -> Result<Pipeline, Failure> {
     let worktree = || Some(format!("worktree:{}", clone.path.display()));
@@ -98,7 +98,7 @@ fn summary(shown: &Shown) -> String {
         .unwrap_or_else(|| format!("{} is {}", shown.task.id, shown.task.status))
 }
 
-fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
+fn check_findings(findings: &[Shown], clone: &Clone, report: &mut DemoReport) {
     for (shown, (name, ..)) in findings.iter().zip(FINDINGS) {
         let metadata = last_run(shown).and_then(|run| run.metadata.as_ref());
         let files = metadata.and_then(|metadata| metadata.get("files")).and_then(serde_json::Value::as_u64);
@@ -109,7 +109,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
             name,
             format!("a finding from each of {}", Counted(clone.files, "file")),
             summary(shown),
-            Verdict::of(ok),
+            ExpectationResult::of(ok),
         );
     }
     let own = |shown: &Shown| {
@@ -121,12 +121,12 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut Report) {
     report.equal(STORY, "each has a worktree of its own", "3 worktrees", format!("{seen} worktrees"));
 }
 
-fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
+fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let expected: Vec<String> = findings.iter().map(summary).collect();
     let seen = summary(merged);
     let lines = seen.lines().count();
-    let verdict = Verdict::of(merged.task.status == Status::Done && seen == expected.join("\n"));
-    let told = if verdict == Verdict::Ok { format!("{lines} of 3 results are merged") } else { seen };
+    let verdict = ExpectationResult::of(merged.task.status == Status::Done && seen == expected.join("\n"));
+    let told = if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
     report.check(STORY, "the fan-in has its parents' results", expected.join("; "), told, verdict);
     // Event ids only grow, so the claim must come after all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
@@ -138,7 +138,7 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut Report) {
         "the fan-in waited for all three",
         "claimed after all three",
         told,
-        Verdict::of(waited),
+        ExpectationResult::of(waited),
     );
 }
 
@@ -146,7 +146,7 @@ fn event(shown: &Shown, kind: &str) -> Option<i64> {
     shown.events.iter().find(|event| event.kind == kind).map(|event| event.id.get())
 }
 
-fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, report: &mut Report) {
+fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, report: &mut DemoReport) {
     let branch = format!("task/{}", written.task.id);
     let expected =
         format!("REPORT.md with all findings, by shell, on {branch}, on top of {}", short(&clone.commit));
@@ -155,7 +155,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         Ok(commit) => commit,
         Err(failure) => {
             let seen = format!("{} ({})", failure.message, summary(written));
-            report.check(STORY, name, expected, seen, Verdict::Failed);
+            report.check(STORY, name, expected, seen, ExpectationResult::Failed);
             return;
         }
     };
@@ -177,11 +177,11 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         && commit.parents == [clone.commit.clone()]
         && files == ["REPORT.md"]
         && whole;
-    report.check(STORY, name, expected, seen, Verdict::of(ok));
+    report.check(STORY, name, expected, seen, ExpectationResult::of(ok));
 }
 
 /// Checks that the report was completed by its check, after its worker.
-fn check_proof(written: &Shown, report: &mut Report) {
+fn check_proof(written: &Shown, report: &mut DemoReport) {
     let outcomes: Vec<String> = written
         .runs
         .iter()

@@ -9,13 +9,13 @@ use host::proc_file::{self, read_bounded};
 
 /// A process, distinguished from later ones with the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenProcess {
     pub(super) pid: i32,
     pub(super) session: i32,
     start_ticks: u64,
 }
 
-impl Seen {
+impl SeenProcess {
     /// Returns true if it lives. A zombie does not: it only waits for its parent.
     pub(super) fn lives(&self) -> bool {
         let stat = Process::new(self.pid).and_then(|process| process.stat());
@@ -35,15 +35,15 @@ impl Seen {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Census {
+pub(super) struct ProcessCensus {
     pub(super) checked: usize,
-    pub(super) found: Vec<Seen>,
+    pub(super) found: Vec<SeenProcess>,
 }
 
 /// Finds live processes, without this one, that have a text in their command line, environment, working directory or
 /// executable.
-pub(super) fn mentioning(text: &str) -> Census {
-    let mut census = Census::default();
+pub(super) fn mentioning(text: &str) -> ProcessCensus {
+    let mut census = ProcessCensus::default();
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         let Ok(stat) = process.stat() else { continue };
@@ -52,7 +52,7 @@ pub(super) fn mentioning(text: &str) -> Census {
         }
         census.checked += 1;
         if mentions(stat.pid, text.as_bytes()) {
-            let seen = Seen { pid: stat.pid, session: stat.session, start_ticks: stat.starttime };
+            let seen = SeenProcess { pid: stat.pid, session: stat.session, start_ticks: stat.starttime };
             census.found.push(seen);
         }
     }

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
-use super::place::Owners;
+use super::directory::Owners;
 use crate::client::Client;
 use base::failure::Failure;
 use base::paths::Root;
@@ -29,12 +29,12 @@ verdict_grace = \"5s\"
 ";
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct DemoServer {
     child: Child,
     pub(super) pid: i32,
 }
 
-impl Server {
+impl DemoServer {
     /// Starts a daemon, and waits until it serves.
     pub(super) async fn start(root: &Root, owners: Owners) -> Result<Self, Failure> {
         let config = root.config_file();
@@ -84,7 +84,7 @@ impl Server {
             () = tokio::time::sleep(TIMEOUT) => Err(format!("it was not ready after {TIMEOUT:?}")),
         };
         drop(std::fs::remove_file(&notices));
-        let server = Server { child, pid };
+        let server = DemoServer { child, pid };
         match started {
             Ok(()) => Ok(server),
             Err(why) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::Tenant;
 
-use super::place::{self, Owners};
+use super::directory::{self, Owners};
 use base::failure::Failure;
 
 pub(super) const COUNT: u32 = 50;
@@ -34,7 +34,7 @@ pub(super) enum Role {
 }
 
 #[derive(Debug)]
-pub(super) struct TenantPlace {
+pub(super) struct DemoTenant {
     pub(super) number: u32,
     pub(super) name: Tenant,
     /// Behaviour of its worker.
@@ -44,7 +44,7 @@ pub(super) struct TenantPlace {
     gate: File,
 }
 
-impl TenantPlace {
+impl DemoTenant {
     /// Makes the directory of a tenant, and gives it to its owner.
     pub(super) fn make(tenants: &Path, number: u32, owners: Owners) -> Result<Self, Failure> {
         let text = format!("tenant-{number:02}");
@@ -57,8 +57,8 @@ impl TenantPlace {
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)
             .map_err(|e| fail(e.into()))?;
         let gate = File::options().read(true).write(true).open(&pipe).map_err(fail)?;
-        place::give(&dir, owners.of_tenant(number))?;
-        Ok(TenantPlace { number, name, role: role(number), dir, gate })
+        directory::give(&dir, owners.of_tenant(number))?;
+        Ok(DemoTenant { number, name, role: role(number), dir, gate })
     }
 
     /// Lets its worker pass the gate.

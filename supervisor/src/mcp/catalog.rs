@@ -19,14 +19,14 @@ use verbs::{CallPluginTool, OfPlugin};
 const PREFIX: &str = "kanban_";
 
 /// A call in progress.
-type Calling = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+type CallFuture = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
 
 /// A verb as a tool.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct VerbTool {
     pub(super) verb: &'static str,
     pub(super) tool: Tool,
-    pub(super) call: fn(Arc<Board>, JsonObject) -> Calling,
+    pub(super) call: fn(Arc<Board>, JsonObject) -> CallFuture,
 }
 
 macro_rules! of_the_tools {
@@ -54,17 +54,17 @@ table!(of_the_tools);
 
 /// Returns all tools, in the order of the table. Their schemas take milliseconds to make, so they are made once, on
 /// first use.
-pub(super) fn all() -> &'static [Listed] {
-    static ALL: LazyLock<Vec<Listed>> = LazyLock::new(made);
+pub(super) fn all() -> &'static [VerbTool] {
+    static ALL: LazyLock<Vec<VerbTool>> = LazyLock::new(made);
     &ALL
 }
 
 /// Returns the tool with a name.
-pub(super) fn find(name: &str) -> Option<&'static Listed> {
+pub(super) fn find(name: &str) -> Option<&'static VerbTool> {
     all().iter().find(|listed| listed.tool.name == name)
 }
 
-impl Listed {
+impl VerbTool {
     fn of<V: Command>() -> Option<Self> {
         let about = V::TOOL?.about;
         let schema = schema_for!(V);
@@ -74,12 +74,12 @@ impl Listed {
         let annotations = ToolAnnotations::new().read_only(reads).destructive(false).open_world(false);
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
             .with_annotations(annotations);
-        let call = |board: Arc<Board>, arguments: JsonObject| -> Calling {
+        let call = |board: Arc<Board>, arguments: JsonObject| -> CallFuture {
             Box::pin(
                 async move { outcome::of::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker()) },
             )
         };
-        Some(Listed { verb: V::NAME, tool, call })
+        Some(VerbTool { verb: V::NAME, tool, call })
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     /// Returns the names of the tools of a scope.
     fn of_a(scope: Scope) -> String {
-        let of = |listed: &&Listed| {
+        let of = |listed: &&VerbTool| {
             entries().iter().any(|e| e.name == listed.verb && e.tool.is_some_and(|tool| tool.scope == scope))
         };
         let names: Vec<&str> = all().iter().filter(of).map(|listed| listed.tool.name.as_ref()).collect();

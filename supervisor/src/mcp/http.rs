@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::board::Board;
-use super::server::Server;
+use super::server::McpServer;
 use api::{WholeResponse, Ask, Messages, Surface, WholeRequest, mount_exchange};
 
 /// Adds the path of the tools.
@@ -63,7 +63,7 @@ async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
         .disable_allowed_hosts()
         .enforce_origin_validation();
     let service = StreamableHttpService::new(
-        move || Ok(Server::new(Arc::clone(&board), None)),
+        move || Ok(McpServer::new(Arc::clone(&board), None)),
         Arc::new(NeverSessionManager::default()),
         config,
     );

@@ -5,7 +5,7 @@ use kernel::{Outcome, Projected, ProjectedComment, ProjectedTask, TaskId};
 use crate::client::Client;
 use base::environment;
 use base::failure::Failure;
-use verbs::{Show, Shown};
+use verbs::{Show, ShownTask};
 
 /// Reads the facts from the board.
 pub(super) async fn gather(client: &Client) -> Result<Projected, Failure> {
@@ -41,11 +41,11 @@ pub(super) fn now() -> i64 {
     kernel::SystemClock.now().as_secs()
 }
 
-async fn show(client: &Client, id: &TaskId) -> Result<Shown, Failure> {
+async fn show(client: &Client, id: &TaskId) -> Result<ShownTask, Failure> {
     client.call(&Show { task_id: Some(id.clone()), ..Show::default() }).await
 }
 
-fn task(shown: &Shown) -> ProjectedTask {
+fn task(shown: &ShownTask) -> ProjectedTask {
     let task = &shown.task;
     let finished = shown.runs.iter().rev().find(|run| run.outcome == Some(Outcome::Completed));
     ProjectedTask {

@@ -44,13 +44,13 @@ async fn edit(ask: Ask, Id(slug): Id<BoardName>, JsonBody(details): JsonBody<Det
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Removal {
+pub(super) struct RemovalQuery {
     #[serde(default)]
     delete: bool,
 }
 
-async fn remove(ask: Ask<Removal>, Id(slug): Id<BoardName>) -> Reply {
-    let (ask, Removal { delete }) = ask.split();
+async fn remove(ask: Ask<RemovalQuery>, Id(slug): Id<BoardName>) -> Reply {
+    let (ask, RemovalQuery { delete }) = ask.split();
     ask.answer(verbs::RemoveBoard { slug, delete }).await
 }
 

@@ -21,14 +21,14 @@ pub(super) struct Resource {
     /// Verb whose callers may use the resource; none for all callers.
     pub(super) verb: Option<&'static str>,
     pub(super) query: Option<Make>,
-    pub(super) body: Body,
-    pub(super) reply: Reply,
+    pub(super) body: BodyKind,
+    pub(super) reply: ReplyKind,
     /// True if clients of `hermes kanban` may use it under their prefix, too.
     pub(super) is_shared: bool,
 }
 
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum BodyKind {
     None,
     Json(Make),
     Bytes,
@@ -36,7 +36,7 @@ pub(super) enum Body {
 
 /// Body of a response.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(super) enum ReplyKind {
     OfVerb,
     Json(Make),
     /// Body of this media type.
@@ -56,8 +56,8 @@ impl Resource {
             about,
             verb: Some(V::NAME),
             query: None,
-            body: Body::None,
-            reply: Reply::OfVerb,
+            body: BodyKind::None,
+            reply: ReplyKind::OfVerb,
             is_shared: false,
         }
     }
@@ -72,19 +72,19 @@ impl Resource {
     }
 
     const fn body<B: JsonSchema>(self) -> Self {
-        Resource { body: Body::Json(schema::<B>), ..self }
+        Resource { body: BodyKind::Json(schema::<B>), ..self }
     }
 
     const fn bytes(self) -> Self {
-        Resource { body: Body::Bytes, ..self }
+        Resource { body: BodyKind::Bytes, ..self }
     }
 
     const fn reply<R: JsonSchema>(self) -> Self {
-        Resource { reply: Reply::Json(schema::<R>), ..self }
+        Resource { reply: ReplyKind::Json(schema::<R>), ..self }
     }
 
     const fn other(self, media_type: &'static str) -> Self {
-        Resource { reply: Reply::Other(media_type), ..self }
+        Resource { reply: ReplyKind::Other(media_type), ..self }
     }
 
     const fn shared(self) -> Self {
@@ -130,7 +130,7 @@ pub(super) static RESOURCES: [Resource; 31] = [
     Resource::of::<v::CreateBoard>("post", "/boards", "Create a board").body::<v::CreateBoard>(),
     Resource::of::<v::EditBoard>("patch", "/boards/{slug}", "Change what is said of a board")
         .body::<Details>(),
-    Resource::of::<v::RemoveBoard>("delete", "/boards/{slug}", "Remove a board").query::<boards::Removal>(),
+    Resource::of::<v::RemoveBoard>("delete", "/boards/{slug}", "Remove a board").query::<boards::RemovalQuery>(),
     Resource::of::<v::Export>("get", "/export", "The board as JSON Lines")
         .query::<boards::ExportQuery>()
         .other("application/jsonl"),

@@ -10,7 +10,7 @@ use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use super::PREFIXES;
-use super::catalog::{Body, RESOURCES, Reply, Resource};
+use super::catalog::{BodyKind, RESOURCES, ReplyKind, Resource};
 use api::{Ask, Audience, Effect, VerbEntry, Messages, Routes, blocking, written};
 use base::failure::Failure;
 
@@ -138,11 +138,11 @@ fn of_resource(resource: &Resource, verb: Option<&VerbEntry>, path: &str, schema
     parameters.extend(headers(verb));
     let name = format!("{}{}", resource.method, resource.path);
     let reply = match resource.reply {
-        Reply::OfVerb => json!({ "application/json": { "schema": {} } }),
-        Reply::Json(make) => {
+        ReplyKind::OfVerb => json!({ "application/json": { "schema": {} } }),
+        ReplyKind::Json(make) => {
             json!({ "application/json": { "schema": schemas.put(&format!("{name}.reply"), make()) } })
         }
-        Reply::Other(media_type) => json!({ (media_type): { "schema": { "type": "string" } } }),
+        ReplyKind::Other(media_type) => json!({ (media_type): { "schema": { "type": "string" } } }),
     };
     let mut operation = json!({
         "operationId": operation_id(path, resource.method),
@@ -152,11 +152,11 @@ fn of_resource(resource: &Resource, verb: Option<&VerbEntry>, path: &str, schema
         "responses": responses(&reply),
     });
     let content = match resource.body {
-        Body::None => None,
-        Body::Json(make) => {
+        BodyKind::None => None,
+        BodyKind::Json(make) => {
             Some(json!({ "application/json": { "schema": schemas.put(&format!("{name}.body"), make()) } }))
         }
-        Body::Bytes => Some(json!({ "application/octet-stream": {} })),
+        BodyKind::Bytes => Some(json!({ "application/octet-stream": {} })),
     };
     if let Some(content) = content {
         operation["requestBody"] = json!({ "required": true, "content": content });

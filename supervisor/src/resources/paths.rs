@@ -102,7 +102,7 @@ async fn run_pass(ask: Ask<verbs::Dispatch>) -> Reply {
 
 /// A verb that the caller may call.
 #[derive(Serialize)]
-struct Row {
+struct CallableVerb {
     name: &'static str,
     audience: Audience,
     needs: Effect,
@@ -116,7 +116,7 @@ static REQUESTS: LazyLock<BTreeMap<&'static str, Schema>> =
 async fn table_of_verbs(ask: Ask) -> Reply {
     let rows = ask.verbs()?.into_iter().filter_map(|entry| {
         let request = REQUESTS.get(entry.name)?;
-        Some(Row { name: entry.name, audience: entry.audience, needs: entry.effect, request })
+        Some(CallableVerb { name: entry.name, audience: entry.audience, needs: entry.effect, request })
     });
     written(StatusCode::OK, rows.collect::<Vec<_>>()).await
 }

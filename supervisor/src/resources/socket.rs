@@ -6,7 +6,7 @@ use kernel::{EventId, Tenant};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
-use super::feed::{self, ALIVE, Feed, Opened, STALL};
+use super::feed::{self, ALIVE, Feed, OpenFeed, STALL};
 use api::{Ask, Socket, Switch, Switching};
 use base::failure::Failure;
 use verbs::EventPage;
@@ -28,9 +28,9 @@ pub(super) async fn begin(
     Ok(response)
 }
 
-async fn run(opened: Opened, switching: Switching) {
+async fn run(opened: OpenFeed, switching: Switching) {
     let Some((mut socket, counts)) = switching.socket().await else { return };
-    let Opened { feed, place, last, longest } = opened;
+    let OpenFeed { feed, stream: place, last, longest } = opened;
     let carried = async {
         let hello = EventPage { events: Vec::new(), cursor: feed.since(), last_event: last, folded: None };
         if said(&mut socket, text(&hello)).await {

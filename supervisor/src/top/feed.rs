@@ -8,8 +8,8 @@ use kernel::{RunId, Sort, Status as TaskStatus, Task, TaskId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
-use super::message::{Message, Query};
-use super::picture::{DaemonFacts, Group, Picture, Row, Section, Total};
+use super::message::{TopMessage, Query};
+use super::picture::{DaemonFacts, Group, Picture, TaskRow, Section, Total};
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Events, List, Status, StatusReport, WorkerLine};
@@ -41,15 +41,15 @@ impl Feed {
     }
 
     /// Reads again and again, until the receiver is gone.
-    pub(super) async fn run(mut self, mut query: watch::Receiver<Query>, messages: mpsc::Sender<Message>) {
+    pub(super) async fn run(mut self, mut query: watch::Receiver<Query>, messages: mpsc::Sender<TopMessage>) {
         let news = Arc::new(Notify::new());
         let listener = tokio::spawn(listen(Arc::clone(&self.client), Arc::clone(&news)));
         loop {
             let asked = query.borrow_and_update().clone();
             let message = match self.read(&asked).await {
-                Ok(picture) if self.is_returning(&picture) => Message::Lost("no daemon answers".to_owned()),
-                Ok(picture) => Message::Picture(Box::new(picture)),
-                Err(failure) => Message::Lost(failure.message),
+                Ok(picture) if self.is_returning(&picture) => TopMessage::Lost("no daemon answers".to_owned()),
+                Ok(picture) => TopMessage::Picture(Box::new(picture)),
+                Err(failure) => TopMessage::Lost(failure.message),
             };
             if messages.send(message).await.is_err() {
                 break listener.abort();
@@ -83,7 +83,7 @@ impl Feed {
         let status = Status { tenant: query.tenant.clone(), ..Status::default() };
         let report = self.client.call(&status).await?;
         let cpu = self.cpu(&report);
-        let mut sections: Vec<(Section, Vec<Row>, Total)> =
+        let mut sections: Vec<(Section, Vec<TaskRow>, Total)> =
             Section::ALL.map(|section| (section, Vec::new(), Total::Exactly(0))).into();
         for wanted in QUERIES {
             // Empty sections need no request.
@@ -96,7 +96,7 @@ impl Feed {
             for task in tasks {
                 let worker = worker_of(&report, &task.id);
                 let cpu = worker.and_then(|worker| cpu.get(&worker.run.run).copied());
-                let row = Row::of(&task, worker, cpu, report.now);
+                let row = TaskRow::of(&task, worker, cpu, report.now);
                 let (_, rows, total) = &mut sections[row.kind.section() as usize];
                 rows.push(row);
                 *total = total.and(1);
@@ -114,7 +114,7 @@ impl Feed {
             let (_, rows, total) = &mut sections[Section::Person as usize];
             // Its first task may be listed already, because it waits for a person itself.
             if rows.iter().all(|row| row.id != mission.id) {
-                rows.push(Row::of_mission(mission, report.now));
+                rows.push(TaskRow::of_mission(mission, report.now));
                 *total = total.and(1);
             }
         }

@@ -2,10 +2,10 @@
 
 use kernel::Question;
 
-use super::message::{Act, Order};
-use super::model::{Answering, Approved, Approving, Mode, Model, Notice, Prompt, Purpose, Target};
-use super::peek::Peek;
-use super::picture::Kind;
+use super::message::{TaskVerb, TopAction};
+use super::model::{Answering, Approved, Approving, Mode, Model, Notice, Prompt, Purpose, DialogTask};
+use super::peek::LogView;
+use super::picture::TaskKind;
 use base::terminal::full_screen::Key;
 
 /// Number of rows of a page key.
@@ -15,11 +15,11 @@ const LONGEST: usize = 2000;
 
 impl Model {
     /// Handles a key.
-    pub(super) fn press(&mut self, key: Key) -> Vec<Order> {
+    pub(super) fn press(&mut self, key: Key) -> Vec<TopAction> {
         match key {
-            Key::Control('c') => return vec![Order::Quit],
-            Key::Control('z') => return vec![Order::Suspend],
-            Key::Control('l') => return vec![Order::Redraw],
+            Key::Control('c') => return vec![TopAction::Quit],
+            Key::Control('z') => return vec![TopAction::Suspend],
+            Key::Control('l') => return vec![TopAction::Redraw],
             _ => {}
         }
         match std::mem::take(&mut self.mode) {
@@ -42,11 +42,11 @@ impl Model {
         }
     }
 
-    fn browse(&mut self, key: Key) -> Vec<Order> {
+    fn browse(&mut self, key: Key) -> Vec<TopAction> {
         self.hush();
         let at = self.at();
         let to = match key {
-            Key::Char('q') => return vec![Order::Quit],
+            Key::Char('q') => return vec![TopAction::Quit],
             Key::Char('?' | 'h') => {
                 self.mode = Mode::Help;
                 return Vec::new();
@@ -80,7 +80,7 @@ impl Model {
     }
 
     /// Removes the search, or else the tenant filter.
-    fn everything(&mut self) -> Vec<Order> {
+    fn everything(&mut self) -> Vec<TopAction> {
         if self.query.search.is_some() {
             return vec![self.read(self.query.searching(None))];
         }
@@ -91,15 +91,15 @@ impl Model {
     }
 
     /// Acts on the selected task.
-    fn act(&mut self, key: Key) -> Vec<Order> {
+    fn act(&mut self, key: Key) -> Vec<TopAction> {
         let Some(row) = self.row() else { return Vec::new() };
         let (kind, priority, question) = (row.kind, row.priority, row.question.clone());
-        let target = Target { task: row.id.clone(), title: row.title.clone() };
+        let target = DialogTask { task: row.id.clone(), title: row.title.clone() };
         let task = target.task.clone();
         match key {
             Key::Enter => {
-                self.mode = Mode::Peek(Peek::of(task.clone(), target.title));
-                vec![Order::Follow(task)]
+                self.mode = Mode::Peek(LogView::of(task.clone(), target.title));
+                vec![TopAction::Follow(task)]
             }
             Key::Char('a') => match question {
                 Some(question) => self.answer_to(target, question),
@@ -107,14 +107,14 @@ impl Model {
             },
             Key::Char('A') => {
                 let of = match kind {
-                    Kind::Approval => Approved::Start,
-                    Kind::Review | Kind::InReview => Approved::Work,
+                    TaskKind::Approval => Approved::Start,
+                    TaskKind::Review | TaskKind::InReview => Approved::Work,
                     _ => return self.refuse(format!("{task} waits for no approval and no review")),
                 };
                 self.mode = Mode::Approve(Approving { target, of, facts: Vec::new() });
-                vec![Order::Find(task)]
+                vec![TopAction::Find(task)]
             }
-            Key::Char('r') => vec![Order::Act(Act::Retry { task })],
+            Key::Char('r') => vec![TopAction::Act(TaskVerb::Retry { task })],
             Key::Char('c') => {
                 self.mode = Mode::Cancel(target);
                 Vec::new()
@@ -125,21 +125,21 @@ impl Model {
         }
     }
 
-    fn prioritize(task: kernel::TaskId, priority: i64) -> Vec<Order> {
-        vec![Order::Act(Act::Prioritize { task, priority })]
+    fn prioritize(task: kernel::TaskId, priority: i64) -> Vec<TopAction> {
+        vec![TopAction::Act(TaskVerb::Prioritize { task, priority })]
     }
 
-    fn refuse(&mut self, why: String) -> Vec<Order> {
+    fn refuse(&mut self, why: String) -> Vec<TopAction> {
         self.say(Notice::Refused(why));
         Vec::new()
     }
 
-    fn ask(&mut self, purpose: Purpose, text: String) -> Vec<Order> {
+    fn ask(&mut self, purpose: Purpose, text: String) -> Vec<TopAction> {
         self.mode = Mode::Prompt(Prompt { purpose, text });
         Vec::new()
     }
 
-    fn answer_to(&mut self, target: Target, question: Question) -> Vec<Order> {
+    fn answer_to(&mut self, target: DialogTask, question: Question) -> Vec<TopAction> {
         if question.choices.is_empty() {
             return self.ask(Purpose::Answer(target, question), String::new());
         }
@@ -147,7 +147,7 @@ impl Model {
         Vec::new()
     }
 
-    fn answer(&mut self, mut answering: Answering, key: Key) -> Vec<Order> {
+    fn answer(&mut self, mut answering: Answering, key: Key) -> Vec<TopAction> {
         let count = answering.entries();
         let taken = match key {
             Key::Escape | Key::Char('q') => return Vec::new(),
@@ -174,17 +174,17 @@ impl Model {
         match question.choices.get(taken) {
             // As text and not as a number: another question may have replaced this one.
             Some(choice) => {
-                vec![Order::Act(Act::Answer { task: target.task, answer: choice.clone() })]
+                vec![TopAction::Act(TaskVerb::Answer { task: target.task, answer: choice.clone() })]
             }
             None => self.ask(Purpose::Answer(target, question), String::new()),
         }
     }
 
-    fn approve(&mut self, approving: Approving, key: Key) -> Vec<Order> {
+    fn approve(&mut self, approving: Approving, key: Key) -> Vec<TopAction> {
         let Approving { target, of, .. } = &approving;
         match (key, of) {
             (Key::Escape | Key::Char('q'), _) => Vec::new(),
-            (Key::Char('y'), _) => vec![Order::Act(Act::Approve { task: target.task.clone() })],
+            (Key::Char('y'), _) => vec![TopAction::Act(TaskVerb::Approve { task: target.task.clone() })],
             (Key::Char('c'), Approved::Work) => self.ask(Purpose::Changes(target.clone()), String::new()),
             (Key::Char('n'), Approved::Start) => self.ask(Purpose::Denial(target.clone()), String::new()),
             _ => {
@@ -194,9 +194,9 @@ impl Model {
         }
     }
 
-    fn confirm(&mut self, target: Target, key: Key) -> Vec<Order> {
+    fn confirm(&mut self, target: DialogTask, key: Key) -> Vec<TopAction> {
         match key {
-            Key::Char('y') => vec![Order::Act(Act::Cancel { task: target.task })],
+            Key::Char('y') => vec![TopAction::Act(TaskVerb::Cancel { task: target.task })],
             Key::Escape | Key::Char('n' | 'q') | Key::Enter => Vec::new(),
             _ => {
                 self.mode = Mode::Cancel(target);
@@ -205,9 +205,9 @@ impl Model {
         }
     }
 
-    fn peek(&mut self, mut peek: Peek, key: Key) -> Vec<Order> {
+    fn peek(&mut self, mut peek: LogView, key: Key) -> Vec<TopAction> {
         match key {
-            Key::Escape | Key::Enter | Key::Char('q') => return vec![Order::Unfollow],
+            Key::Escape | Key::Enter | Key::Char('q') => return vec![TopAction::Unfollow],
             Key::Char('k') | Key::Up => peek.up(1),
             Key::Char('j') | Key::Down => peek.down(1),
             Key::PageUp | Key::Control('u' | 'b') => peek.up(PAGE),
@@ -220,7 +220,7 @@ impl Model {
         Vec::new()
     }
 
-    fn prompt(&mut self, mut prompt: Prompt, key: Key) -> Vec<Order> {
+    fn prompt(&mut self, mut prompt: Prompt, key: Key) -> Vec<TopAction> {
         match key {
             Key::Escape => return Vec::new(),
             Key::Enter => return self.typed(prompt),
@@ -238,7 +238,7 @@ impl Model {
     }
 
     /// Handles a complete line. An empty one changes nothing.
-    fn typed(&mut self, prompt: Prompt) -> Vec<Order> {
+    fn typed(&mut self, prompt: Prompt) -> Vec<TopAction> {
         let Prompt { purpose, text } = prompt;
         let text = text.trim().to_owned();
         let said = (!text.is_empty()).then_some(text);
@@ -250,13 +250,13 @@ impl Model {
                 Err(error) => self.refuse(format!("{text}: {error}")),
             },
             (Purpose::Answer(target, _), Some(answer)) => {
-                vec![Order::Act(Act::Answer { task: target.task, answer })]
+                vec![TopAction::Act(TaskVerb::Answer { task: target.task, answer })]
             }
             (Purpose::Changes(target), Some(reason)) => {
-                vec![Order::Act(Act::RequestChanges { task: target.task, reason })]
+                vec![TopAction::Act(TaskVerb::RequestChanges { task: target.task, reason })]
             }
             (Purpose::Denial(target), Some(reason)) => {
-                vec![Order::Act(Act::Deny { task: target.task, reason })]
+                vec![TopAction::Act(TaskVerb::Deny { task: target.task, reason })]
             }
             (Purpose::Answer(target, _) | Purpose::Changes(target) | Purpose::Denial(target), None) => {
                 self.refuse(format!("nothing was typed: {} is as it was", target.task))

@@ -9,7 +9,7 @@ use base::terminal::full_screen::Key;
 use setup::lanes::Format;
 
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum TopMessage {
     Key(Key),
     /// Pasted text, which contains no commands.
     Pasted(String),
@@ -20,7 +20,7 @@ pub(super) enum Message {
     /// The board could not be read, for this reason.
     Lost(String),
     /// A piece of the displayed log.
-    Logged(Piece),
+    Logged(LogPart),
     /// Further facts for a dialog about a task.
     Facts {
         task: TaskId,
@@ -35,7 +35,7 @@ pub(super) enum Message {
 
 /// A piece of a run's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct LogPart {
     pub(super) task: TaskId,
     /// The run; none if the task has had none.
     pub(super) run: Option<RunId>,
@@ -47,7 +47,7 @@ pub(super) struct Piece {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum TopAction {
     Quit,
     /// Stop, like a job of a shell.
     Suspend,
@@ -60,12 +60,12 @@ pub(super) enum Order {
     Unfollow,
     /// Collect facts for a dialog about a task.
     Find(TaskId),
-    Act(Act),
+    Act(TaskVerb),
 }
 
 /// A verb on one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum TaskVerb {
     Answer {
         task: TaskId,
         answer: String,

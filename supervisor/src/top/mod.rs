@@ -32,9 +32,9 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::feed::Feed;
-use self::message::{Message, Order, Query};
+use self::message::{TopMessage, TopAction, Query};
 use self::model::Model;
-use self::view::Look;
+use self::view::ColourUse;
 use crate::client::Client;
 use crate::output::Output;
 use base::failure::Failure;
@@ -80,17 +80,17 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     let mut feed = Feed::new(Arc::clone(&client));
     // A board that cannot be read is reported before the screen is taken over.
     let picture = feed.read(&query).await?;
-    let look = if output.screen().is_coloured() { Look::Coloured } else { Look::Plain };
+    let look = if output.screen().is_coloured() { ColourUse::Coloured } else { ColourUse::Plain };
     let (messages, inbox) = mpsc::channel(MESSAGES);
     let (asked, asks) = watch::channel(query.clone());
     let mut model = Model::of(query);
-    model.update(Message::Picture(Box::new(picture)));
+    model.update(TopMessage::Picture(Box::new(picture)));
     let signals = Signals::listen()?;
     let screen = FullScreen::enter()?;
     let keys = messages.clone();
     full_screen::read_input(move |input| keys.blocking_send(received(input)).is_ok());
     tokio::spawn(feed.run(asks, messages.clone()));
-    Show { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
+    TopScreen { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
 }
 
 /// Waits until a time since the start; forever without one.
@@ -101,37 +101,37 @@ async fn sleep_until(began: Instant, at: Option<Duration>) {
     }
 }
 
-fn received(input: Input) -> Message {
+fn received(input: Input) -> TopMessage {
     match input {
-        Input::Key(key) => Message::Key(key),
-        Input::Pasted(text) => Message::Pasted(text),
-        Input::Resized => Message::Resized,
-        Input::Gone => Message::Gone,
+        Input::Key(key) => TopMessage::Key(key),
+        Input::Pasted(text) => TopMessage::Pasted(text),
+        Input::Resized => TopMessage::Resized,
+        Input::Gone => TopMessage::Gone,
     }
 }
 
 /// The screen, and all that is needed to carry out orders.
-struct Show {
+struct TopScreen {
     client: Arc<Client>,
     model: Model,
-    look: Look,
+    look: ColourUse,
     screen: FullScreen,
-    messages: mpsc::Sender<Message>,
+    messages: mpsc::Sender<TopMessage>,
     asked: watch::Sender<Query>,
     /// Task that follows the displayed log.
     following: Option<AbortHandle>,
 }
 
-impl Show {
+impl TopScreen {
     /// Draws, and handles messages until a person or a signal ends it. Returns the exit code.
     async fn until_quit(
         mut self,
-        mut inbox: mpsc::Receiver<Message>,
+        mut inbox: mpsc::Receiver<TopMessage>,
         mut signals: Signals,
     ) -> Result<u8, Failure> {
         let began = Instant::now();
         loop {
-            self.take(Message::Time(began.elapsed()))?;
+            self.take(TopMessage::Time(began.elapsed()))?;
             let (model, look) = (&self.model, self.look);
             self.screen.draw(|area, buffer| view::draw(model, look, area, buffer))?;
             // Cancel-safe: an unread message stays in the channel, a signal is kept until it is read, and the wait for
@@ -140,7 +140,7 @@ impl Show {
                 () = sleep_until(began, self.model.notice_ends()) => {}
                 message = inbox.recv() => {
                     let Some(message) = message else { return Ok(0) };
-                    self.take(Message::Time(began.elapsed()))?;
+                    self.take(TopMessage::Time(began.elapsed()))?;
                     if self.take(message)? {
                         return Ok(0);
                     }
@@ -161,24 +161,24 @@ impl Show {
     }
 
     /// Handles a message, and carries out its orders. Returns true at the end.
-    fn take(&mut self, message: Message) -> Result<bool, Failure> {
+    fn take(&mut self, message: TopMessage) -> Result<bool, Failure> {
         for order in self.model.update(message) {
             let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
             match order {
-                Order::Quit => return Ok(true),
-                Order::Suspend => self.screen.suspend()?,
-                Order::Redraw => self.screen.resume()?,
+                TopAction::Quit => return Ok(true),
+                TopAction::Suspend => self.screen.suspend()?,
+                TopAction::Redraw => self.screen.resume()?,
                 // The feed lives as long as this.
-                Order::Read(query) => drop(self.asked.send(query)),
-                Order::Follow(task) => {
+                TopAction::Read(query) => drop(self.asked.send(query)),
+                TopAction::Follow(task) => {
                     let follows = tokio::spawn(async move { acts::follow(&client, task, messages).await });
                     self.follow(Some(follows.abort_handle()));
                 }
-                Order::Unfollow => self.follow(None),
-                Order::Find(task) => {
+                TopAction::Unfollow => self.follow(None),
+                TopAction::Find(task) => {
                     tokio::spawn(async move { messages.send(acts::find(&client, task).await).await });
                 }
-                Order::Act(act) => {
+                TopAction::Act(act) => {
                     tokio::spawn(async move { messages.send(acts::act(&client, act).await).await });
                 }
             }

@@ -49,7 +49,7 @@ impl Section {
 
 /// Kind of a task. Kinds that a person should see first come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum TaskKind {
     Question,
     Approval,
     /// A person has to review it.
@@ -67,18 +67,18 @@ pub(super) enum Kind {
     Done,
 }
 
-impl Kind {
+impl TaskKind {
     fn of(task: &Task) -> Self {
         match task.status {
-            Status::Blocked => Kind::of_blocked(task),
-            Status::Triage => Kind::Triage,
-            Status::Review if task.waits_for_a_person() => Kind::Review,
-            Status::Review => Kind::InReview,
-            Status::Running => Kind::Running,
-            Status::Ready => Kind::Ready,
-            Status::Scheduled => Kind::Scheduled,
-            Status::Todo => Kind::Todo,
-            Status::Done | Status::Archived => Kind::Done,
+            Status::Blocked => TaskKind::of_blocked(task),
+            Status::Triage => TaskKind::Triage,
+            Status::Review if task.waits_for_a_person() => TaskKind::Review,
+            Status::Review => TaskKind::InReview,
+            Status::Running => TaskKind::Running,
+            Status::Ready => TaskKind::Ready,
+            Status::Scheduled => TaskKind::Scheduled,
+            Status::Todo => TaskKind::Todo,
+            Status::Done | Status::Archived => TaskKind::Done,
         }
     }
 
@@ -87,42 +87,42 @@ impl Kind {
     fn of_blocked(task: &Task) -> Self {
         let asks_in_words = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
         match task.why.as_ref().map(|why| why.code) {
-            Some(WaitingCode::Question) => Kind::Question,
-            Some(WaitingCode::Approval) => Kind::Approval,
-            Some(WaitingCode::GaveUp) => Kind::GaveUp,
-            Some(WaitingCode::Blocked) if asks_in_words => Kind::Question,
-            Some(_) | None => Kind::Blocked,
+            Some(WaitingCode::Question) => TaskKind::Question,
+            Some(WaitingCode::Approval) => TaskKind::Approval,
+            Some(WaitingCode::GaveUp) => TaskKind::GaveUp,
+            Some(WaitingCode::Blocked) if asks_in_words => TaskKind::Question,
+            Some(_) | None => TaskKind::Blocked,
         }
     }
 
     pub(super) fn section(self) -> Section {
         match self {
-            Kind::Question | Kind::Approval | Kind::Review | Kind::GaveUp | Kind::Blocked | Kind::Triage => {
+            TaskKind::Question | TaskKind::Approval | TaskKind::Review | TaskKind::GaveUp | TaskKind::Blocked | TaskKind::Triage => {
                 Section::Person
             }
-            Kind::Running => Section::Running,
-            Kind::InReview => Section::Review,
-            Kind::Ready => Section::Ready,
-            Kind::Scheduled => Section::Scheduled,
-            Kind::Todo => Section::Todo,
-            Kind::Done => Section::Done,
+            TaskKind::Running => Section::Running,
+            TaskKind::InReview => Section::Review,
+            TaskKind::Ready => Section::Ready,
+            TaskKind::Scheduled => Section::Scheduled,
+            TaskKind::Todo => Section::Todo,
+            TaskKind::Done => Section::Done,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Kind::Question => "question",
-            Kind::Approval => "approval",
-            Kind::Review => "review",
-            Kind::GaveUp => "gave up",
-            Kind::Blocked => "blocked",
-            Kind::Triage => "triage",
-            Kind::Running => "running",
-            Kind::InReview => "in review",
-            Kind::Ready => "ready",
-            Kind::Scheduled => "scheduled",
-            Kind::Todo => "todo",
-            Kind::Done => "done",
+            TaskKind::Question => "question",
+            TaskKind::Approval => "approval",
+            TaskKind::Review => "review",
+            TaskKind::GaveUp => "gave up",
+            TaskKind::Blocked => "blocked",
+            TaskKind::Triage => "triage",
+            TaskKind::Running => "running",
+            TaskKind::InReview => "in review",
+            TaskKind::Ready => "ready",
+            TaskKind::Scheduled => "scheduled",
+            TaskKind::Todo => "todo",
+            TaskKind::Done => "done",
         }
     }
 }
@@ -139,9 +139,9 @@ pub(super) struct Load {
 
 /// A task. Its texts are not yet made printable; only the view does that.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(super) struct TaskRow {
     pub(super) id: TaskId,
-    pub(super) kind: Kind,
+    pub(super) kind: TaskKind,
     pub(super) word: &'static str,
     pub(super) ink: Ink,
     pub(super) who: String,
@@ -158,31 +158,31 @@ pub(super) struct Row {
     pub(super) details: Vec<(&'static str, String)>,
 }
 
-impl Row {
+impl TaskRow {
     /// Makes the row of a task, with its live worker.
     pub(super) fn of(task: &Task, worker: Option<&WorkerLine>, cpu: Option<u64>, now: Timestamp) -> Self {
-        let kind = Kind::of(task);
-        let (word, ink) = match worker.filter(|_| kind == Kind::Running) {
+        let kind = TaskKind::of(task);
+        let (word, ink) = match worker.filter(|_| kind == TaskKind::Running) {
             Some(worker) => worker.state(),
             None => (kind.word(), status_ink(task.status)),
         };
-        let asked = task.question.as_ref().filter(|_| kind == Kind::Question);
+        let asked = task.question.as_ref().filter(|_| kind == TaskKind::Question);
         let says = asked
             .map(|question| question.text.clone())
             .or_else(|| worker.and_then(|worker| worker.run.note.clone().or(worker.last_note.clone())))
             .or_else(|| task.why.as_ref().map(why::line))
-            .or_else(|| task.result.clone().filter(|_| kind == Kind::Done));
+            .or_else(|| task.result.clone().filter(|_| kind == TaskKind::Done));
         let since = match kind {
-            Kind::Running => task.started_at,
-            Kind::Done => task.completed_at,
+            TaskKind::Running => task.started_at,
+            TaskKind::Done => task.completed_at,
             _ => None,
         };
         let spent = worker.and_then(|worker| worker.run.spent.as_ref());
         let who = match kind {
-            Kind::InReview => task.reviewer.as_ref().or(task.assignee.as_ref()),
+            TaskKind::InReview => task.reviewer.as_ref().or(task.assignee.as_ref()),
             _ => task.assignee.as_ref(),
         };
-        Row {
+        TaskRow {
             id: task.id.clone(),
             kind,
             word,
@@ -204,14 +204,14 @@ impl Row {
     }
 }
 
-impl Row {
+impl TaskRow {
     /// Makes the row of a mission's question at a limit. The row stands for the mission's first task.
     pub(super) fn of_mission(mission: &AskingMission, now: Timestamp) -> Self {
         let AskingMission { id, title, tenant, assignee, priority, question, since } = mission;
-        Row {
+        TaskRow {
             id: id.clone(),
-            kind: Kind::Question,
-            word: Kind::Question.word(),
+            kind: TaskKind::Question,
+            word: TaskKind::Question.word(),
             ink: status_ink(Status::Blocked),
             who: assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             tenant: tenant.as_ref().map(ToString::to_string),
@@ -227,12 +227,12 @@ impl Row {
 }
 
 /// Returns the question of a task. For a task that is blocked with a reason only, that is the question.
-fn asked_of(task: &Task, kind: Kind) -> Option<Question> {
+fn asked_of(task: &Task, kind: TaskKind) -> Option<Question> {
     let in_words = || Question {
         text: task.block_reason.clone().unwrap_or_else(|| task.title.clone()),
         ..Question::default()
     };
-    (kind == Kind::Question).then(|| task.question.clone().unwrap_or_else(in_words))
+    (kind == TaskKind::Question).then(|| task.question.clone().unwrap_or_else(in_words))
 }
 
 fn details(task: &Task, worker: Option<&WorkerLine>) -> Vec<(&'static str, String)> {
@@ -265,7 +265,7 @@ fn start_of(text: &str) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     pub(super) section: Section,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<TaskRow>,
     pub(super) total: Total,
 }
 

@@ -10,7 +10,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::Widget as _;
 
-pub(super) use self::piece::Look;
+pub(super) use self::piece::ColourUse;
 use self::piece::{Pieces, shown};
 use super::model::{Mode, Model, Notice, Prompt, Purpose};
 use super::picture::{Picture, Section, Total};
@@ -23,7 +23,7 @@ const LINES: usize = 3;
 const LOST: &str = " connection lost, trying again ";
 
 /// Draws the whole screen.
-pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let banner = banner(model, look, usize::from(area.width));
     let rows = [
         Constraint::Length(2),
@@ -62,7 +62,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Returns the two top lines: the daemon and the board, and the numbers of tasks.
-fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
+fn heads(model: &Model, look: ColourUse) -> [Line<'static>; 2] {
     let Some(picture) = &model.picture else { return [Line::default(), Line::default()] };
     let mut head = Pieces::of(look);
     if let Some(daemon) = &picture.daemon {
@@ -86,7 +86,7 @@ fn heads(model: &Model, look: Look) -> [Line<'static>; 2] {
     [head.line(), counts(picture, look)]
 }
 
-fn counts(picture: &Picture, look: Look) -> Line<'static> {
+fn counts(picture: &Picture, look: ColourUse) -> Line<'static> {
     let mut line = Pieces::of(look);
     line.plain("  ");
     for (index, group) in picture.groups.iter().enumerate() {
@@ -119,7 +119,7 @@ fn number(total: Total) -> String {
 
 /// Returns the lines about problems and about a pause, if any. Each text may continue on further lines, at most
 /// `LINES`.
-fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
+fn banner(model: &Model, look: ColourUse, width: usize) -> Vec<Line<'static>> {
     let mut line = Pieces::of(look);
     if let Some(why) = &model.lost {
         line.alarm(LOST);
@@ -144,7 +144,7 @@ fn banner(model: &Model, look: Look, width: usize) -> Vec<Line<'static>> {
 }
 
 /// Appends a text to a line of `taken` characters; further lines are indented below it.
-fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) -> Vec<Line<'static>> {
+fn below(mut first: Pieces, taken: usize, text: &str, look: ColourUse, width: usize) -> Vec<Line<'static>> {
     let room = width.saturating_sub(taken).max(20);
     let mut parts = wrap(&shown(text), room);
     if parts.len() > LINES {
@@ -162,7 +162,7 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: Look, width: usize) 
 }
 
 /// Returns the line of the last notice.
-fn said(model: &Model, look: Look) -> Line<'static> {
+fn said(model: &Model, look: ColourUse) -> Line<'static> {
     let mut line = Pieces::of(look);
     match model.notice() {
         Some(Notice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),
@@ -176,7 +176,7 @@ fn said(model: &Model, look: Look) -> Line<'static> {
 }
 
 /// Returns the line of the keys that apply now.
-fn offered(model: &Model, look: Look) -> Line<'static> {
+fn offered(model: &Model, look: ColourUse) -> Line<'static> {
     let offers = match &model.mode {
         Mode::Browse => model.offers(),
         Mode::Help => vec![("any key", "back")],
@@ -205,7 +205,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::top::message::Message;
+    use crate::top::message::TopMessage;
     use crate::top::picture::DaemonFacts;
 
     fn banner_of(troubles: &[&str], paused: Option<&str>) -> Vec<String> {
@@ -222,8 +222,8 @@ mod tests {
             groups: Vec::new(),
         };
         let mut model = Model::default();
-        model.update(Message::Picture(Box::new(picture)));
-        banner(&model, Look::Plain, 46).iter().map(ToString::to_string).collect()
+        model.update(TopMessage::Picture(Box::new(picture)));
+        banner(&model, ColourUse::Plain, 46).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -51,7 +51,7 @@ impl Verb for Answer {
     type Reply = Answered;
 
     async fn run(self, call: Call) -> Result<Answered, Failure> {
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let answer = self.reply.ok_or_else(|| {
             Failure::usage("no answer is given").hint(format!("supervisor answer {id} '<answer>'"))
         })?;

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::Loss;
 
-use super::bulk::{Bulk, One, outcome};
-use super::matching::{FLAGS, Matching, on_tasks};
+use super::bulk::{Bulk, TaskResult, outcome};
+use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking};
 use base::failure::Failure;
@@ -175,7 +175,7 @@ fn archive(
 async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     let (service, board) = (Arc::clone(&call.service), Arc::clone(call.board()?));
     blocking("the workspaces were not removed", move || {
-        let over = |one: &&mut One| one.ok && one.status == Some(kernel::Status::Archived);
+        let over = |one: &&mut TaskResult| one.ok && one.status == Some(kernel::Status::Archived);
         for one in bulk.results.iter_mut().filter(over) {
             match gc::remove_archived(service.root(), &board, &one.id) {
                 Ok(Fate::Absent | Fate::Gone(_)) => {}

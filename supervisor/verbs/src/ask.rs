@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::Block;
 use super::bulk::{Bulk, outcome, shown};
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
@@ -64,7 +64,7 @@ impl Verb for Ask {
 
     async fn run(self, call: Call) -> Result<Bulk, Failure> {
         let Ask { question, choices, free_text, class, task_id } = self;
-        let task_id = Some(texts::named(task_id)?);
+        let task_id = Some(parse::named(task_id)?);
         if let Some(class) = class {
             if free_text || !choices.is_empty() {
                 return Err(Failure::usage("an approval has no other answers than yes and no")
@@ -87,7 +87,7 @@ impl Verb for Ask {
 
 impl Command for Ask {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     shown!("Asked for");

@@ -4,8 +4,8 @@ use kernel::{Task, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::matching::{FLAGS, Matching};
-use super::{obstacles, texts};
+use super::selection::{FLAGS, Matching};
+use super::{obstacles, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
@@ -60,7 +60,7 @@ impl Verb for Assign {
         let profile = self.profile.ok_or_else(|| {
             Failure::usage("no assignee is named").hint("send a `profile`; `none` is nobody")
         })?;
-        let (id, profile) = (texts::named(self.task_id)?, texts::profile_or_nobody(&profile)?);
+        let (id, profile) = (parse::named(self.task_id)?, parse::profile_or_nobody(&profile)?);
         let task = call.write(move |board, actor| board.assign(&id, profile, actor)).await?;
         let mut warnings = Vec::new();
         if let Some(assignee) = &task.assignee {

@@ -6,7 +6,7 @@ use kernel::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, Row, Wanted, pages};
+use super::pages::{self, Listed, Row, PageRequest, pages};
 use super::{cursor, obstacles};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
@@ -64,7 +64,7 @@ impl Verb for Assignees {
     type Reply = Listed<AssigneeLine>;
 
     async fn run(self, call: Call) -> Result<Listed<AssigneeLine>, Failure> {
-        let wanted = Wanted::by(&self);
+        let wanted = PageRequest::by(&self);
         let after = self.cursor.as_deref().map(cursor::opened).transpose()?.unwrap_or_default();
         let limit = usize::try_from(pages::limit(self.limit)?).unwrap_or(usize::MAX);
         let roster = call.service.roster();

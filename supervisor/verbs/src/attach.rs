@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attached_file::read;
-use super::attachments::{self, Kept};
-use super::texts;
+use super::attachments::{self, StoredAttachment};
+use super::parse;
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, VerbRequest, Scope, Tool, Verb};
 use base::failure::Failure;
@@ -89,7 +89,7 @@ impl Attach {
 
     /// Checks that the caller may attach the file, before its bytes are received.
     pub async fn permit(&self, call: &Call) -> Result<(), Failure> {
-        let (id, name, actor) = (texts::named(self.task_id.clone())?, self.named()?, call.actor.clone());
+        let (id, name, actor) = (parse::named(self.task_id.clone())?, self.named()?, call.actor.clone());
         call.read(move |view| view.may_attach(&id, &name, &actor)).await
     }
 
@@ -170,13 +170,13 @@ impl Verb for Attach {
         scope: Scope::Worker,
         about: "Give the text in `content`, or other bytes in `content_base64`, or the path of a file that you can read in `path`.",
     });
-    type Reply = Kept;
+    type Reply = StoredAttachment;
 
     fn http_request(&self) -> Result<VerbRequest, Failure> {
         if self.content.is_some() || self.content_base64.is_some() {
             return VerbRequest::from_verb(self);
         }
-        let id = texts::named(self.task_id.clone())?;
+        let id = parse::named(self.task_id.clone())?;
         let mut path = format!("/api/v1/tasks/{id}/attachments");
         let mut mark = '?';
         for (name, value) in
@@ -213,8 +213,8 @@ impl Verb for Attach {
         Ok(())
     }
 
-    async fn run(mut self, call: Call) -> Result<Kept, Failure> {
-        let (id, filename) = (texts::named(self.task_id.clone())?, self.named()?);
+    async fn run(mut self, call: Call) -> Result<StoredAttachment, Failure> {
+        let (id, filename) = (parse::named(self.task_id.clone())?, self.named()?);
         let sealed = match self.sealed.take() {
             Some(sealed) => sealed,
             None => self.written(&call).await?,
@@ -240,7 +240,7 @@ impl Verb for Attach {
             })
             .await?;
         drop(published);
-        Ok(Kept::of(attached, &attachments::place_of(&call)?))
+        Ok(StoredAttachment::from_file(attached, &attachments::place_of(&call)?))
     }
 }
 
@@ -262,7 +262,7 @@ impl Command for Attach {
                 Some(word.parse().map_err(|e: kernel::ParseError| Failure::usage(e.to_string()))?)
             }
         };
-        self.task_id = Some(texts::own_task(task, here)?);
+        self.task_id = Some(parse::own_task(task, here)?);
         self.take_in(&path)
     }
 
@@ -277,7 +277,7 @@ impl Command for Attach {
         }
     }
 
-    fn show(reply: &Kept, screen: &mut Screen) {
+    fn show(reply: &StoredAttachment, screen: &mut Screen) {
         screen.line(format!(
             "Attached {} to {} as {} ({})",
             printable(&reply.file.filename),

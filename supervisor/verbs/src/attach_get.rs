@@ -6,7 +6,7 @@ use kernel::AttachmentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attachments::{Kept, place_of};
+use super::attachments::{StoredAttachment, place_of};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
@@ -37,9 +37,9 @@ impl Verb for AttachGet {
     const NAME: &'static str = "attach-get";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Kept;
+    type Reply = StoredAttachment;
 
-    async fn run(self, call: Call) -> Result<Kept, Failure> {
+    async fn run(self, call: Call) -> Result<StoredAttachment, Failure> {
         let id = self.attachment_id;
         let file = call.read(move |view| view.attachment(id)).await?;
         let file = file.ok_or_else(|| {
@@ -47,12 +47,12 @@ impl Verb for AttachGet {
                 .hint("see `supervisor attachments <task>`")
         })?;
         let place = place_of(&call)?;
-        Ok(Kept::of(file, &place))
+        Ok(StoredAttachment::from_file(file, &place))
     }
 }
 
 impl Command for AttachGet {
-    fn show(reply: &Kept, screen: &mut Screen) {
+    fn show(reply: &StoredAttachment, screen: &mut Screen) {
         screen.line(format!("{} ({} bytes)", printable(&reply.file.filename), reply.file.size));
     }
 }

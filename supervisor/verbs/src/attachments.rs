@@ -6,7 +6,7 @@ use kernel::{Attachment, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb, blocking};
 use base::failure::Failure;
@@ -29,20 +29,20 @@ pub struct Attachments {
 
 /// A file of a task, and where the caller finds it.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredAttachment {
     #[serde(flatten)]
     pub file: Attachment,
     /// Path of the file; none where the caller reaches it only through the API.
     pub stored_path: Option<String>,
 }
 
-impl Kept {
-    pub(super) fn of(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
-        Kept { stored_path: place(&file), file }
+impl StoredAttachment {
+    pub(super) fn from_file(file: Attachment, place: &kernel::PlaceOf<'_>) -> Self {
+        StoredAttachment { stored_path: place(&file), file }
     }
 
     pub(super) fn all(files: Vec<Attachment>, place: &kernel::PlaceOf<'_>) -> Vec<Self> {
-        files.into_iter().map(|file| Kept::of(file, place)).collect()
+        files.into_iter().map(|file| StoredAttachment::from_file(file, place)).collect()
     }
 }
 
@@ -52,14 +52,14 @@ impl Verb for Attachments {
     const EFFECT: Effect = Effect::Read;
     const MEMBERS: bool = true;
     const TOOL: Option<Tool> = Some(Tool { scope: Scope::Worker, about: "Each file is at `stored_path`." });
-    type Reply = Vec<Kept>;
+    type Reply = Vec<StoredAttachment>;
 
     fn default_to_own(&mut self, own: &TaskId) {
         self.task_id.get_or_insert_with(|| own.clone());
     }
 
-    async fn run(self, call: Call) -> Result<Vec<Kept>, Failure> {
-        let id = texts::named(self.task_id)?;
+    async fn run(self, call: Call) -> Result<Vec<StoredAttachment>, Failure> {
+        let id = parse::named(self.task_id)?;
         let (task, actor) = (id.clone(), call.actor.clone());
         let files = call
             .read(move |view| {
@@ -69,16 +69,16 @@ impl Verb for Attachments {
             .await?;
         provide_files(&call, &task).await?;
         let place = place_of(&call)?;
-        Ok(Kept::all(files, &place))
+        Ok(StoredAttachment::all(files, &place))
     }
 }
 
 impl Command for Attachments {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
-    fn show(reply: &Vec<Kept>, screen: &mut Screen) {
+    fn show(reply: &Vec<StoredAttachment>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("No attachments.");
             return;
@@ -87,7 +87,7 @@ impl Command for Attachments {
     }
 }
 
-pub(super) fn table(files: &[Kept], screen: &mut Screen) {
+pub(super) fn table(files: &[StoredAttachment], screen: &mut Screen) {
     let rows = files.iter().map(|kept| {
         let file = &kept.file;
         [

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, outcome, shown};
-use super::matching::{FLAGS, Matching, on_tasks};
+use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;

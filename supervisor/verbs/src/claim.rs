@@ -65,7 +65,7 @@ fn lease() -> WrittenDuration {
 
 /// Stored form of a claim's reply. A repeated request gets the same reply with a new token.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredClaim {
     task: Task,
     run: Run,
     /// Hash of the run's token.
@@ -102,8 +102,8 @@ impl Verb for Claim {
 
     async fn run(self, call: Call) -> Result<Claimed, Failure> {
         let wanted = match (self.task_id, self.assignee) {
-            (Some(id), None) => Wanted::Task(id),
-            (None, Some(assignee)) => Wanted::NextOf(assignee),
+            (Some(id), None) => ClaimTarget::Task(id),
+            (None, Some(assignee)) => ClaimTarget::NextOf(assignee),
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Failure::usage("claim takes either a task or an assignee")
                     .hint("supervisor claim <task>, or supervisor claim --assignee <name>"));
@@ -111,8 +111,8 @@ impl Verb for Claim {
         };
         let provision = Provision::of(&call.service, call.board()?).await?;
         let accounts = match &wanted {
-            Wanted::Task(_) => Accounts::new(),
-            Wanted::NextOf(_) => call.service.roster().accounts(&call.service.config()),
+            ClaimTarget::Task(_) => Accounts::new(),
+            ClaimTarget::NextOf(_) => call.service.roster().accounts(&call.service.config()),
         };
         let (token, ttl) = (draw_token(), self.ttl.duration());
         let hash = hash_token(&token);
@@ -121,8 +121,8 @@ impl Verb for Claim {
             .write(move |board, actor| {
                 let terms = ClaimTerms { ttl, token_hash: Some(&hash) };
                 let claimed = match &wanted {
-                    Wanted::Task(id) => Some(board.open_claim(id, &terms, actor)?),
-                    Wanted::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
+                    ClaimTarget::Task(id) => Some(board.open_claim(id, &terms, actor)?),
+                    ClaimTarget::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
                 };
                 let Some(claimed) = claimed else { return Ok(None) };
                 // A known place is recorded in the same commit as the claim: a second commit would double the time.
@@ -131,12 +131,12 @@ impl Verb for Claim {
                     board.record_workspace(claimed.run, &placement)?;
                 }
                 let kernel::Claimed { task, run } = claimed.read(board)?;
-                Ok(Some(Kept { task, run, token: hex::encode(hash) }))
+                Ok(Some(StoredClaim { task, run, token: hex::encode(hash) }))
             })
             .await?;
         let Some(kept) = kept else { return Err(nothing_to_claim(&call, named).await) };
         let run = kept.run.id;
-        let Kept { task, run: placed, token: given } = provide(&call, kept).await?;
+        let StoredClaim { task, run: placed, token: given } = provide(&call, kept).await?;
         if given != hex::encode(hash) {
             // The request is a repeat. Its stored reply has no token, so the run gets a new one.
             call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
@@ -152,16 +152,16 @@ impl Verb for Claim {
 
 /// The task to claim: one by its id, or the next one of an assignee.
 #[derive(Clone, Debug)]
-enum Wanted {
+enum ClaimTarget {
     Task(TaskId),
     NextOf(Profile),
 }
 
 /// Returns the error if nothing is claimed: the name is unknown, or no task is ready.
-async fn nothing_to_claim(call: &Call, wanted: Wanted) -> Failure {
+async fn nothing_to_claim(call: &Call, wanted: ClaimTarget) -> Failure {
     let what = match wanted {
-        Wanted::Task(id) => id.to_string(),
-        Wanted::NextOf(assignee) => {
+        ClaimTarget::Task(id) => id.to_string(),
+        ClaimTarget::NextOf(assignee) => {
             let roster = call.service.roster();
             let filter = Filter {
                 assignee: Some(assignee.clone()),
@@ -217,7 +217,7 @@ impl Command for Claim {
 
 /// Makes the workspace of a claimed task and records its place unless the claim already did. On failure the claim is
 /// released.
-async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
+async fn provide(call: &Call, claimed: StoredClaim) -> Result<StoredClaim, Failure> {
     let (service, handle, task) =
         (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
     let made =
@@ -244,7 +244,7 @@ async fn provide(call: &Call, claimed: Kept) -> Result<Kept, Failure> {
             board.record_workspace(run, &placement)?;
         }
         let run = board.expect_run(run)?;
-        Ok(Kept { task: board.expect_task(&run.task_id)?, run, token })
+        Ok(StoredClaim { task: board.expect_task(&run.task_id)?, run, token })
     })
     .await
 }

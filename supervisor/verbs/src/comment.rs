@@ -4,7 +4,7 @@ use kernel::{ActorKind, Mention, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{obstacles, texts};
+use super::{obstacles, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
 use base::failure::Failure;
@@ -89,7 +89,7 @@ impl Verb for Comment {
     }
 
     async fn run(self, call: Call) -> Result<Commented, Failure> {
-        let id = super::texts::named(self.task_id)?;
+        let id = super::parse::named(self.task_id)?;
         let author = if call.actor.kind == ActorKind::Worker { None } else { self.author };
         let body = match self.max_len {
             Some(most) => trimmed(self.body, most),
@@ -124,7 +124,7 @@ impl Verb for Comment {
 impl Command for Comment {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         let mut words = std::mem::take(&mut self.words);
-        match (words.first().map(|word| texts::task_or_text(word, here)), here.worker()) {
+        match (words.first().map(|word| parse::task_or_text(word, here)), here.worker()) {
             (Some(Ok(id)), _) => {
                 self.task_id = Some(id);
                 words.remove(0);

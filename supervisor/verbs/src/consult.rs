@@ -60,7 +60,7 @@ fn deadline() -> WrittenDuration {
 
 /// The answer, and the task of the question.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ConsultReply {
     /// The task of the question.
     pub task_id: TaskId,
     /// The summary of the run that answered.
@@ -76,7 +76,7 @@ impl Verb for Consult {
         about: "It returns the answer, possibly after minutes; after 5 minutes without one, ask the same question again to keep waiting. Ask for what you need to continue; delegate work with kanban_create.",
     });
     const HANG_UP: HangUp = HangUp::Ends;
-    type Reply = Answer;
+    type Reply = ConsultReply;
 
     fn answered_within(&self) -> Duration {
         REPLY_TIME + self.timeout.duration().min(LONGEST)
@@ -86,7 +86,7 @@ impl Verb for Consult {
         self.answered_within()
     }
 
-    async fn run(self, call: Call) -> Result<Answer, Failure> {
+    async fn run(self, call: Call) -> Result<ConsultReply, Failure> {
         let start = Instant::now();
         if self.question.trim().is_empty() {
             return Err(Failure::usage("the question is empty").hint("say what you want to know"));
@@ -141,7 +141,7 @@ impl Verb for Consult {
                 made => made?.id,
             };
             let asked =
-                Asked { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
+                OpenQuestion { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
             Ok((call, id, asked))
         };
         // A client may hang up during the creation. The creation then still finishes, and the returned guard archives
@@ -192,14 +192,14 @@ impl Verb for Consult {
 
 /// Archives a person's question when its client disconnects. A run's question ends with the run, because the run may
 /// repeat its request.
-struct Asked {
+struct OpenQuestion {
     board: Arc<BoardHandle>,
     actor: Actor,
     /// None if the question need not be archived.
     id: Option<TaskId>,
 }
 
-impl Drop for Asked {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let Some(id) = self.id.take().filter(|_| self.actor.run.is_none()) else { return };
         let Ok(writer) = self.board.writer() else { return };
@@ -217,7 +217,7 @@ impl Drop for Asked {
 }
 
 /// Returns the outcome of a question once it is known.
-fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure>> {
+fn answered(task: Task, completed: Option<Run>) -> Option<Result<ConsultReply, Failure>> {
     let none = |what: String| {
         let hint = format!("see what happened: supervisor show {}", task.id);
         let failure =
@@ -228,7 +228,7 @@ fn answered(task: Task, completed: Option<Run>) -> Option<Result<Answer, Failure
     match task.status {
         Status::Done => {
             let answer = completed.and_then(|run| run.summary).or(task.result).unwrap_or_default();
-            Some(Ok(Answer { task_id: task.id, answer }))
+            Some(Ok(ConsultReply { task_id: task.id, answer }))
         }
         Status::Blocked => none(format!("it is blocked ({})", task.block_reason.clone().unwrap_or_default())),
         Status::Archived => none("it was archived".to_owned()),
@@ -245,7 +245,7 @@ fn title(question: &str) -> String {
 }
 
 impl Command for Consult {
-    fn show(reply: &Answer, screen: &mut Screen) {
+    fn show(reply: &ConsultReply, screen: &mut Screen) {
         screen.line(printable_lines(&reply.answer));
     }
 }

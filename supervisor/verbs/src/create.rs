@@ -11,7 +11,7 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{creator, obstacles, of_tenant, texts};
+use super::{notify_default, obstacles, tenant_defaults, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to, not_for_members};
 use base::exit::Code;
@@ -87,7 +87,7 @@ pub struct Create {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mission: Option<TaskId>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     pub priority: i64,
     /// Put it in triage until somebody specifies it
     #[arg(long)]
@@ -193,7 +193,7 @@ impl Create {
 
     fn into_new_task(self) -> Result<NewTask, Failure> {
         let workspace = self.place()?;
-        texts::require_skill_names(&self.skills)?;
+        parse::require_skill_names(&self.skills)?;
         let initial = match (self.triage, self.initial_status.as_deref()) {
             (true, Some("blocked")) => {
                 return Err(Failure::usage("a task is created in triage or blocked, not both")
@@ -206,7 +206,7 @@ impl Create {
         Ok(NewTask {
             title: self.title,
             body: self.body,
-            assignee: self.assignee.filter(|profile| !texts::is_nobody(profile.as_str())),
+            assignee: self.assignee.filter(|profile| !parse::is_nobody(profile.as_str())),
             parents: self.parents,
             tenant: self.tenant,
             priority: self.priority,
@@ -321,9 +321,9 @@ impl Create {
         if call.actor.kind != ActorKind::Worker {
             // The task of a plugin that is called for a tenant is one of this tenant, whether it says so or not.
             self.tenant = self.tenant.or_else(|| call.actor.tenant.clone());
-            of_tenant::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy)?;
-            of_tenant::require_place(call, self.tenant.as_ref(), &place)?;
-            call.actor.uid = of_tenant::acting_uid(call);
+            tenant_defaults::fill_in(call, self.tenant.as_ref(), &mut self.assignee, &mut self.policy)?;
+            tenant_defaults::require_workspace(call, self.tenant.as_ref(), &place)?;
+            call.actor.uid = tenant_defaults::acting_uid(call);
         }
         // A worker names no place of its own: the kernel lets it have scratch, or the workspace of its own task.
         let presence = match call.actor.kind {
@@ -352,7 +352,7 @@ impl Create {
             warnings.push(NO_BRANCH.to_owned());
         }
         self.approver = self.approver.map(|approver| typed_approver(approver, call));
-        let channel = creator::channel(call, self.notify.as_deref())?;
+        let channel = notify_default::channel(call, self.notify.as_deref())?;
         let new = self.into_new_task()?;
         Ok((NewTask { origin: Origin { channel, ..new.origin }, ..new }, warnings))
     }
@@ -361,7 +361,7 @@ impl Create {
 impl Command for Create {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
             self.workspace = Some(localized(here, text)?);
@@ -386,7 +386,7 @@ impl Command for Create {
 pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure> {
     match details::workspace(here.root(), here.board(), text) {
         Some(place) => Ok(place),
-        None => texts::localized_workspace(text),
+        None => parse::local_workspace(text),
     }
 }
 
@@ -404,8 +404,8 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
 pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> Result<String, Failure> {
     let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
     let place = create.place()?;
-    of_tenant::require_place(call, tenant, &place)?;
-    call.actor.uid = of_tenant::acting_uid(call);
+    tenant_defaults::require_workspace(call, tenant, &place)?;
+    call.actor.uid = tenant_defaults::acting_uid(call);
     check_workspace(&call.service, &place, call.actor.uid).await?;
     Ok(place.to_string())
 }

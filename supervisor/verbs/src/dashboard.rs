@@ -23,7 +23,7 @@ pub struct OpenDashboard {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Link {
+pub struct DashboardLink {
     /// The URL. The code is its fragment, which browsers do not send to the server.
     pub url: String,
     /// Lifetime of the link, in seconds.
@@ -42,13 +42,13 @@ impl Verb for OpenDashboard {
     const MEMBERS: bool = true;
     // A session that could open other sessions would never end.
     const SESSIONS: bool = false;
-    type Reply = Link;
+    type Reply = DashboardLink;
 
     fn confine(&mut self, tenant: &Tenant) -> Result<(), Failure> {
         confine_to(tenant, &mut self.tenant)
     }
 
-    async fn run(self, call: Call) -> Result<Link, Failure> {
+    async fn run(self, call: Call) -> Result<DashboardLink, Failure> {
         let config = call.service.config();
         if let Some(tenant) = self.tenant.as_ref()
             && config.tenants.require(Some(tenant))?.is_none()
@@ -73,7 +73,7 @@ impl Verb for OpenDashboard {
         let code = browsers.offer(Offer { owner, follower })?;
         let base = browsers.listen().await.inspect_err(|_| browsers.retract(&code))?;
         let url = format!("{base}/open#{code}");
-        Ok(Link {
+        Ok(DashboardLink {
             url,
             seconds: CODE_LIFETIME.as_secs(),
             listen: config.dashboard.listen,
@@ -89,7 +89,7 @@ fn owner(call: &Call, tenant: Option<Tenant>) -> Owner {
 }
 
 impl Command for OpenDashboard {
-    fn show(reply: &Link, screen: &mut Screen) {
+    fn show(reply: &DashboardLink, screen: &mut Screen) {
         screen.line(&reply.url);
     }
 }
@@ -101,7 +101,7 @@ pub struct DashboardSessions {}
 
 /// A session of the dashboard.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct DashboardSession {
     session: String,
     /// The person who asked for its link.
     actor: String,
@@ -115,9 +115,9 @@ pub struct Shown {
     ends: Timestamp,
 }
 
-impl Shown {
+impl DashboardSession {
     fn of(session: &Session) -> Self {
-        Shown {
+        DashboardSession {
             session: session.id.clone(),
             actor: session.owner.name.clone(),
             tenant: session.owner.tenant.clone(),
@@ -141,21 +141,21 @@ impl Verb for DashboardSessions {
     const EFFECT: Effect = Effect::Daemon;
     const ON: OnBoard = OnBoard::None;
     const MEMBERS: bool = true;
-    type Reply = Vec<Shown>;
+    type Reply = Vec<DashboardSession>;
 
-    async fn run(self, call: Call) -> Result<Vec<Shown>, Failure> {
+    async fn run(self, call: Call) -> Result<Vec<DashboardSession>, Failure> {
         let is_open = is_open_to(&call);
         let sessions = call.service.browsers().sessions();
         Ok(sessions
             .iter()
             .filter(|session| is_open(&session.owner))
-            .map(|session| Shown::of(session))
+            .map(|session| DashboardSession::of(session))
             .collect())
     }
 }
 
 impl Command for DashboardSessions {
-    fn show(reply: &Vec<Shown>, screen: &mut Screen) {
+    fn show(reply: &Vec<DashboardSession>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("No sessions.");
             return;
@@ -247,7 +247,7 @@ mod tests {
     fn the_table_of_sessions_has_each_time_whole_at_eighty_columns() {
         let session = serde_json::json!({"session": "3f9a01c2", "actor": "alice", "tenant": "acme", "browser_uid": 1000,
             "began": 1_795_000_000, "used": 1_795_003_600, "ends": 1_795_604_800});
-        let shown: Shown = serde_json::from_value(session).unwrap();
+        let shown: DashboardSession = serde_json::from_value(session).unwrap();
         let times = [shown.began, shown.used, shown.ends].map(local);
         let mut screen = Screen::plain(80);
         DashboardSessions::show(&vec![shown], &mut screen);

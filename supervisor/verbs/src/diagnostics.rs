@@ -4,7 +4,7 @@ use kernel::{Severity, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -28,7 +28,7 @@ Examples:
 )]
 pub struct Diagnostics {
     /// Only problems of at least this severity
-    #[arg(long, value_name = "SEVERITY", value_parser = texts::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
+    #[arg(long, value_name = "SEVERITY", value_parser = parse::word::<Severity>(Severity::ALL.iter().map(|word| word.as_str())))]
     pub severity: Option<Severity>,
     /// Only problems of this task
     #[arg(long, value_name = "TASK")]

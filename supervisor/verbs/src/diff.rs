@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::{Detail, Diff as Found, FileDiff, FileStatus, LineKind};
 
-use super::texts;
+use super::parse;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
@@ -52,7 +52,7 @@ pub struct Diff {
 
 /// The work of runs as files and lines.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Shown {
+pub struct DiffReply {
     pub task_id: TaskId,
     /// The latest run whose work is included.
     pub run_id: RunId,
@@ -69,14 +69,14 @@ impl Verb for Diff {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
     const MEMBERS: bool = true;
-    type Reply = Shown;
+    type Reply = DiffReply;
 
     fn answered_within(&self) -> Duration {
         ANSWERED
     }
 
-    async fn run(self, call: Call) -> Result<Shown, Failure> {
-        let task_id = texts::named(self.task_id)?;
+    async fn run(self, call: Call) -> Result<DiffReply, Failure> {
+        let task_id = parse::named(self.task_id)?;
         let (id, actor) = (task_id.clone(), call.actor.clone());
         let (task, runs) = call
             .read(move |view| {
@@ -95,16 +95,16 @@ impl Verb for Diff {
                 .hint("try again in a moment; --stat reads less")
         };
         let Work { run, live, diff } = looked.map_err(late)??;
-        Ok(Shown { task_id, run_id: run, live, stat: self.stat, diff })
+        Ok(DiffReply { task_id, run_id: run, live, stat: self.stat, diff })
     }
 }
 
 impl Command for Diff {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
-    fn show(reply: &Shown, screen: &mut Screen) {
+    fn show(reply: &DiffReply, screen: &mut Screen) {
         for warning in &reply.diff.warnings {
             screen.line(screen.paint(Ink::Yellow, &printable(&format!("warning: {warning}"))));
         }

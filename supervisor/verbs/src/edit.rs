@@ -6,7 +6,7 @@ use kernel::{CommitMode, Pool, Task, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{create, obstacles, texts};
+use super::{create, obstacles, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, not_for_members, require_own};
 use base::failure::Failure;
@@ -46,7 +46,7 @@ pub struct Edit {
     #[serde(skip)]
     pub body_file: Option<PathBuf>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse::priority)]
     #[serde(default)]
     pub priority: Option<i64>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
@@ -62,7 +62,7 @@ pub struct Edit {
     #[serde(default)]
     pub summary: Option<String>,
     /// The metadata of its last completed run: a JSON object
-    #[arg(long, value_name = "JSON", value_parser = texts::json_object)]
+    #[arg(long, value_name = "JSON", value_parser = parse::json_object)]
     #[serde(default)]
     pub metadata: Option<serde_json::Value>,
     /// Its tenant; only before its first run, and without links
@@ -191,8 +191,8 @@ impl Verb for Edit {
     }
 
     async fn run(self, call: Call) -> Result<Edited, Failure> {
-        let id = texts::named(self.task_id.clone())?;
-        texts::require_skill_names(self.skills.as_deref().unwrap_or_default())?;
+        let id = parse::named(self.task_id.clone())?;
+        parse::require_skill_names(self.skills.as_deref().unwrap_or_default())?;
         let warnings = self.warnings(&call);
         let edit = self.change(&call).await?;
         call.write(move |board, actor| Ok(Edited { task: board.edit(&id, &edit, actor)?, warnings })).await
@@ -201,9 +201,9 @@ impl Verb for Edit {
 
 impl Command for Edit {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)?;
+        parse::default_to_own_task(&mut self.task_id, here)?;
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
             self.workspace = Some(create::localized(here, text)?);

@@ -7,7 +7,7 @@ use kernel::{Clock as _, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent::bytes_brief;
+use super::usage_text::bytes_brief;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking};
 use base::failure::Failure;

@@ -4,7 +4,7 @@ use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, Status, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::matching::{COMMON_FLAGS, Common, Matching, OnTasks};
+use super::selection::{COMMON_FLAGS, TaskFilter, Matching, OnTasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -35,7 +35,7 @@ pub struct Hold {
     pub task_ids: Vec<TaskId>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub on: On,
+    pub on: HoldTarget,
     /// Why
     #[arg(long, value_name = "TEXT", required = true)]
     pub reason: String,
@@ -52,7 +52,7 @@ pub struct Hold {
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct HoldMatching {
     #[command(flatten)]
-    common: Common,
+    common: TaskFilter,
     /// List the selected tasks, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -63,13 +63,13 @@ pub struct HoldMatching {
 
 impl HoldMatching {
     /// Returns the filter, limited to the tenant that the request names.
-    pub(super) fn of(&self, on: &On) -> Matching {
+    pub(super) fn of(&self, on: &HoldTarget) -> Matching {
         self.common.of(on.tenant.as_ref(), self.dry_run, self.yes)
     }
 }
 
 impl OnTasks for Hold {
-    fn of(&self) -> &'static [Status] {
+    fn default_statuses(&self) -> &'static [Status] {
         &[Status::Todo, Status::Scheduled, Status::Ready, Status::Review]
     }
 
@@ -78,14 +78,14 @@ impl OnTasks for Hold {
     }
 
     fn about(&self, task_ids: Vec<TaskId>) -> Self {
-        Hold { task_ids, on: On::default(), ..self.clone() }
+        Hold { task_ids, on: HoldTarget::default(), ..self.clone() }
     }
 }
 
 /// Target of the hold, if it is not a task.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct On {
+pub struct HoldTarget {
     /// All tasks of this assignee
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     pub profile: Option<Profile>,
@@ -100,7 +100,7 @@ pub struct On {
     pub mission: Option<TaskId>,
 }
 
-impl On {
+impl HoldTarget {
     /// Returns all subjects that the request names, tasks first.
     pub(super) fn all(self, tasks: Vec<TaskId>) -> Vec<HoldOn> {
         let on = |scope: HoldScope| move |name: String| HoldOn { scope, name };

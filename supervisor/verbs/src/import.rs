@@ -11,7 +11,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
-use upkeep::transfer::{self, Imported, Importer, Places, Source};
+use upkeep::transfer::{self, Imported, Importer, AllowedDirectories, ImportSource};
 
 /// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -65,13 +65,13 @@ impl Verb for Import {
         }
         blocking("the import did not finish", move || {
             let source = match (&self.from_hermes, &self.file) {
-                (Some(database), None) => Source::peer(database, call.service.root().dir())?,
-                (None, Some(file)) => Source::lines(file)?,
+                (Some(database), None) => ImportSource::peer(database, call.service.root().dir())?,
+                (None, Some(file)) => ImportSource::lines(file)?,
                 _ => return Err(Failure::usage("an import is of one file: `file` or `from_hermes`")),
             };
             let board = call.service.create_board(call.board_name())?;
             let accepted = self.accept_policy.iter().cloned().collect();
-            let places = if self.accept_workspaces { Places::Named } else { Places::None };
+            let places = if self.accept_workspaces { AllowedDirectories::Named } else { AllowedDirectories::None };
             transfer::read(source, &call.service, &board, Importer { actor: call.actor, accepted, places })
         })
         .await?

@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, One, outcome};
-use super::matching::{FLAGS, Matching, Rows, on_tasks};
+use super::bulk::{Bulk, TaskResult, outcome};
+use super::selection::{FLAGS, Matching, Rows, on_tasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking};
 use base::exit::Code;
@@ -107,7 +107,7 @@ pub struct Sent {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KilledOne {
     #[serde(flatten)]
-    pub one: One,
+    pub one: TaskResult,
     /// The signal that the worker got, if the request named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,

@@ -7,7 +7,7 @@ use policies::GrantPath;
 
 use host::home::home_of;
 use setup::lanes::{Lane, program};
-use upkeep::doctor::{Check, Verdict};
+use upkeep::doctor::{HostCheck, CheckResult};
 
 /// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
 /// be missing.
@@ -17,15 +17,15 @@ pub(super) fn check(
     lane: &Lane,
     policy: &policies::Policy,
     file: &Path,
-) -> Vec<Check> {
+) -> Vec<HostCheck> {
     let home = home_of(None);
     let dirs = lane.search_path(policy, home.as_deref());
     let theirs: Vec<PathBuf> = path.iter().flat_map(|path| path.split(':')).map(PathBuf::from).collect();
     let name = lane.program();
     if name.contains('{') {
-        return vec![Check::new(
+        return vec![HostCheck::new(
             "program",
-            Verdict::Ok,
+            CheckResult::Ok,
             format!("{name}, which is filled in when a run starts"),
         )];
     }
@@ -52,21 +52,21 @@ pub(super) fn check(
         let searched: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
         // A toolchain of the policy may contain it, in the home directory of each worker's user.
         let may_be_there = policy.filesystem.toolchains.required().is_some();
-        let verdict = if may_be_there { Verdict::Warning } else { Verdict::Error };
+        let verdict = if may_be_there { CheckResult::Warning } else { CheckResult::Error };
         let detail = if name.contains('/') {
             format!("`{name}`, {}", program::why_none(Path::new(name)))
         } else {
             format!("`{name}` is in none of {}", searched.join(", "))
         };
-        let check = Check::new(what, verdict, detail);
+        let check = HostCheck::new(what, verdict, detail);
         check.hint(hint.clone())
     };
     let there = |what: &str, path: &Path| match leads_out(path, &granted) {
-        None => Check::new(what, Verdict::Ok, path.display().to_string()),
+        None => HostCheck::new(what, CheckResult::Ok, path.display().to_string()),
         Some(real) => {
             let detail =
                 format!("{} leads to {}, which a run may not execute", path.display(), real.display());
-            Check::new(what, Verdict::Error, detail).hint(hint.clone())
+            HostCheck::new(what, CheckResult::Error, detail).hint(hint.clone())
         }
     };
     let mut checks = vec![match &found {

@@ -23,7 +23,7 @@ pub struct LineComment {
     pub line: u32,
     /// Side of the diff that has the line.
     #[serde(default, skip_serializing_if = "Side::is_new")]
-    pub side: Side,
+    pub side: DiffSide,
     /// Requested change.
     pub text: String,
 }
@@ -31,16 +31,16 @@ pub struct LineComment {
 /// The file as it is after the change, or as it was before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum DiffSide {
     #[default]
     New,
     Old,
 }
 
-impl Side {
+impl DiffSide {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_new(&self) -> bool {
-        *self == Side::New
+        *self == DiffSide::New
     }
 }
 
@@ -56,7 +56,7 @@ impl FromStr for LineComment {
                 && let Ok(line) = line.parse()
             {
                 let (path, text) = (said[..at].to_owned(), text.trim().to_owned());
-                return Ok(LineComment { path, line, side: Side::New, text });
+                return Ok(LineComment { path, line, side: DiffSide::New, text });
             }
             begins = at + 1;
         }
@@ -105,7 +105,7 @@ impl LineComment {
             return Err(wrong(why, "say what is to be changed there"));
         }
         let text = text.trim().lines().collect::<Vec<_>>().join("\n    ");
-        let removed = if *side == Side::Old { " (removed line)" } else { "" };
+        let removed = if *side == DiffSide::Old { " (removed line)" } else { "" };
         Ok(format!("{path}:{line}{removed}: {text}"))
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn comment(path: &str, line: u32, text: &str) -> LineComment {
-        LineComment { path: path.to_owned(), line, side: Side::New, text: text.to_owned() }
+        LineComment { path: path.to_owned(), line, side: DiffSide::New, text: text.to_owned() }
     }
 
     #[test]

@@ -5,9 +5,9 @@ use kernel::{ActorKind, Archived, Filter, Page, Profile, Sort, Status, Task, Tas
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::one_or_many::{self, OneOrMany};
-use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, texts};
+use super::list_or_one::{self, ListOrOne};
+use super::pages::{self, Listed, Row, PageRequest, pages};
+use super::{cursor, parse};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
 use base::exit::Code;
@@ -51,9 +51,9 @@ pub struct List {
         short,
         value_name = "STATUS",
         value_delimiter = ',',
-        value_parser = texts::TypedStatus
+        value_parser = parse::TypedStatus
     )]
-    #[serde(with = "one_or_many")]
+    #[serde(with = "list_or_one")]
     #[schemars(with = "OneOrMany<Status>")]
     pub status: Vec<Status>,
     /// Only tasks with this text in the title or the body
@@ -78,7 +78,7 @@ pub struct List {
     #[arg(long, short = 'a', alias = "all")]
     pub archived: bool,
     /// The order of the tasks
-    #[arg(long, value_name = "ORDER", value_parser = texts::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
+    #[arg(long, value_name = "ORDER", value_parser = parse::word::<Sort>(Sort::ALL.iter().map(|word| word.as_str())))]
     pub sort: Option<Sort>,
     /// At most this many [default: all]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -174,7 +174,7 @@ impl Verb for List {
     }
 
     async fn run(self, call: Call) -> Result<Listed<Task>, Failure> {
-        let wanted = Wanted::by(&self);
+        let wanted = PageRequest::by(&self);
         if self.search.is_some() && call.actor.kind == ActorKind::Worker {
             // A search reads every task of the board.
             return Err(Failure::new(Code::NotPermitted, "a worker may not search")

@@ -146,7 +146,7 @@ impl Verb for Log {
 impl Log {
     /// Reads the text written so far.
     async fn look(&self, call: &Call) -> Result<Logged, Failure> {
-        let id = super::texts::named(self.task_id.clone())?;
+        let id = super::parse::named(self.task_id.clone())?;
         let actor = call.actor.clone();
         let task_id = id.clone();
         let runs = call
@@ -203,12 +203,12 @@ impl Log {
 
     /// Reads at most `cap` bytes of the file. The piece ends between two characters, with a format between two lines,
     /// unless it is the end of the log.
-    fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<Piece, Failure> {
+    fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<LogPiece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
             Ok(file) => file,
             // A run that has not started yet has no file.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Piece::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(LogPiece::default()),
             Err(e) => return Err(fail(e)),
         };
         let length = file.metadata().map_err(fail)?.len();
@@ -226,7 +226,7 @@ impl Log {
             file.seek(SeekFrom::Start(start)).map_err(fail)?;
             file.take(PAGE.min(self.limit.unwrap_or(PAGE))).read_to_end(&mut bytes).map_err(fail)?;
         }
-        let mut piece = Piece { start, more: start + (bytes.len() as u64) < length, length, bytes };
+        let mut piece = LogPiece { start, more: start + (bytes.len() as u64) < length, length, bytes };
         if let (Some(lines), None) = (self.lines, self.offset) {
             piece.skip(start_of_last_lines(&piece.bytes, lines));
         } else if format.is_some() && !is_line_start {
@@ -242,7 +242,7 @@ impl Log {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Piece {
+struct LogPiece {
     /// Its offset.
     start: u64,
     bytes: Vec<u8>,
@@ -251,7 +251,7 @@ struct Piece {
     more: bool,
 }
 
-impl Piece {
+impl LogPiece {
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }

@@ -42,7 +42,7 @@ pub struct Measured {
 pub(crate) struct Family {
     /// Name of the family. The samples of a counter have the suffix `_total`.
     pub name: String,
-    pub kind: Kind,
+    pub kind: MetricKind,
     pub help: String,
     pub(crate) samples: Vec<Sample>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Family {
 /// Meaning of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     /// A number that goes up and down.
     Gauge,
     /// A number that only grows while a process lives.
@@ -98,7 +98,7 @@ impl Command for Metrics {
 }
 
 impl Measured {
-    fn add(&mut self, kind: Kind, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
+    fn add(&mut self, kind: MetricKind, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
         let samples: Vec<Sample> = samples.into_iter().collect();
         self.families.push(Family {
             name: format!("supervisor_{name}"),
@@ -109,11 +109,11 @@ impl Measured {
     }
 
     fn gauge(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
-        self.add(Kind::Gauge, name, help, samples);
+        self.add(MetricKind::Gauge, name, help, samples);
     }
 
     fn counter(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample>) {
-        self.add(Kind::Counter, name, help, samples);
+        self.add(MetricKind::Counter, name, help, samples);
     }
 }
 
@@ -300,8 +300,8 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Family { name, kind, help, samples } in &self.families {
             let (word, suffix) = match kind {
-                Kind::Gauge => ("gauge", ""),
-                Kind::Counter => ("counter", "_total"),
+                MetricKind::Gauge => ("gauge", ""),
+                MetricKind::Counter => ("counter", "_total"),
             };
             writeln!(f, "# TYPE {name} {word}\n# HELP {name} {}", escaped(help))?;
             for Sample { labels, value } in samples {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::create::{Create, Created, localized};
-use super::{spent, texts};
+use super::{usage_text, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -59,7 +59,7 @@ pub struct CreateMission {
     #[arg(long, value_name = "DURATION")]
     pub max_runtime: Option<WrittenDuration>,
     /// What it may cost in US dollars, as agents report it, such as 2.50
-    #[arg(long = "max-cost", value_name = "USD", value_parser = spent::micros)]
+    #[arg(long = "max-cost", value_name = "USD", value_parser = usage_text::micros)]
     pub(crate) max_cost_micros: Option<u64>,
     /// Who is notified: a channel as with `create --notify`; `none` for nobody
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
@@ -106,7 +106,7 @@ impl Verb for CreateMission {
 impl Command for CreateMission {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
         if let Some(path) = self.body_file.take() {
-            self.body = Some(texts::read_text(&path)?);
+            self.body = Some(parse::read_text(&path)?);
         }
         if let Some(text) = &self.workspace {
             self.workspace = Some(localized(here, text)?);

@@ -138,7 +138,7 @@ impl Command for ShowMission {
         show_needs(reply, screen);
         show_profiles(reply, screen);
         screen.heading("Tasks");
-        Tree::of(&reply.tree).show(screen);
+        Missiofrom_tasksree::of(&reply.tree).show(screen);
         if reply.more {
             screen.line(given::repeated("There are more tasks: supervisor list lists all."));
         }
@@ -206,14 +206,14 @@ fn first_line(text: &str) -> &str {
 }
 
 /// The tasks of a mission, each under the task that it belongs to.
-struct Tree<'a> {
+struct MissionTree<'a> {
     roots: Vec<&'a MissionTask>,
     below: BTreeMap<&'a TaskId, Vec<&'a MissionTask>>,
 }
 
-impl<'a> Tree<'a> {
-    fn of(tasks: &'a [MissionTask]) -> Self {
-        let mut tree = Tree { roots: Vec::new(), below: BTreeMap::new() };
+impl<'a> MissionTree<'a> {
+    fn from_tasks(tasks: &'a [MissionTask]) -> Self {
+        let mut tree = MissionTree { roots: Vec::new(), below: BTreeMap::new() };
         for task in tasks {
             match &task.under {
                 Some(above) => tree.below.entry(above).or_default().push(task),
@@ -290,7 +290,7 @@ mod tests {
             task("t_00000004", Some("t_00000001"), Status::Blocked),
         ];
         let mut screen = Screen::plain(60);
-        Tree::of(&tasks).show(&mut screen);
+        Missiofrom_tasksree::of(&tasks).show(&mut screen);
         insta::assert_snapshot!(screen.into_text(), @r"
           t_00000001  running    the work of t_00000001, which has …
           ├─ t_00000002  done       the work of t_00000002, which h…

@@ -52,7 +52,7 @@ pub struct Names {
 
 /// A name, and what it stands for.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Name {
+pub struct NameLine {
     pub name: String,
     /// Description. Of a task: its status and title; of a mission: its state and title; of a file: its name and task;
     /// of a run: its outcome and its worker.
@@ -63,7 +63,7 @@ pub struct Name {
 /// The reply: at most 100 names.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamesFound {
-    pub names: Vec<Name>,
+    pub names: Vec<NameLine>,
 }
 
 impl Verb for Names {
@@ -120,7 +120,7 @@ impl NamesFound {
         names.sort_unstable();
         names.dedup();
         names.truncate(MOST as usize);
-        NamesFound { names: names.into_iter().map(|name| Name { name, about: None }).collect() }
+        NamesFound { names: names.into_iter().map(|name| NameLine { name, about: None }).collect() }
     }
 }
 
@@ -167,7 +167,7 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
         };
         let name = |task: Task| {
             let about = Some(format!("{}  {}", task.status, task.title));
-            Some(Name { name: written(&task.id)?, about })
+            Some(NameLine { name: written(&task.id)?, about })
         };
         Ok(tasks.into_iter().filter_map(name).collect::<Vec<_>>())
     });
@@ -180,7 +180,7 @@ async fn missions(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     let (missions, _) = call.read(move |view| view.missions(None, &limits, &actor)).await?;
     let named = |id: &TaskId| id.as_str().starts_with(&begins);
     let missions = missions.into_iter().filter(|mission| named(&mission.id) && !is_over(mission.state));
-    let name = |mission: kernel::Mission| Name {
+    let name = |mission: kernel::Mission| NameLine {
         name: mission.id.to_string(),
         about: Some(format!("{}  {}", mission.state, mission.title)),
     };
@@ -196,7 +196,7 @@ async fn attachments(call: &Call, begins: String, task: Option<TaskId>) -> Resul
         })
         .await?;
     files.sort_unstable_by_key(|file| Reverse(file.id));
-    let names = files.into_iter().map(|file| Name {
+    let names = files.into_iter().map(|file| NameLine {
         name: file.id.to_string(),
         about: Some(format!("{}  {}", file.filename, file.task_id)),
     });
@@ -216,7 +216,7 @@ async fn runs(call: &Call, begins: String, task: Option<TaskId>) -> Result<Names
     let name = |run: kernel::Run| {
         let outcome = run.outcome.map_or_else(|| "open".to_owned(), |outcome| outcome.to_string());
         let profile = run.profile.map(|profile| format!("  {profile}")).unwrap_or_default();
-        Name { name: run.id.to_string(), about: Some(format!("{outcome}{profile}")) }
+        NameLine { name: run.id.to_string(), about: Some(format!("{outcome}{profile}")) }
     };
     let names = runs.await?.into_iter().rev().map(name).filter(|run| run.name.starts_with(&begins));
     Ok(NamesFound { names: names.take(MOST as usize).collect() })

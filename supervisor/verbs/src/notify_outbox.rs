@@ -75,7 +75,7 @@ impl WhichLetters {
 
 /// The number of messages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Count {
+pub struct LetterCount {
     pub messages: usize,
 }
 
@@ -92,12 +92,12 @@ impl Verb for NotifyRetry {
     const NAME: &'static str = "notify-retry";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Count;
+    type Reply = LetterCount;
 
-    async fn run(self, call: Call) -> Result<Count, Failure> {
+    async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
         let retried = call
-            .write(move |board, actor| board.retry_letters(&which, actor).map(|messages| Count { messages }))
+            .write(move |board, actor| board.retry_letters(&which, actor).map(|messages| LetterCount { messages }))
             .await?;
         call.service.mail().notify_one();
         Ok(retried)
@@ -117,12 +117,12 @@ impl Verb for NotifyDrop {
     const NAME: &'static str = "notify-drop";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Count;
+    type Reply = LetterCount;
 
-    async fn run(self, call: Call) -> Result<Count, Failure> {
+    async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
         let dropped = call
-            .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| Count { messages }))
+            .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| LetterCount { messages }))
             .await?;
         // The messages after the dropped one can be sent now.
         call.service.mail().notify_one();
@@ -158,13 +158,13 @@ impl Command for NotifyOutbox {
 }
 
 impl Command for NotifyRetry {
-    fn show(reply: &Count, screen: &mut Screen) {
+    fn show(reply: &LetterCount, screen: &mut Screen) {
         screen.line(format!("{} tried again", Counted(reply.messages, "message")));
     }
 }
 
 impl Command for NotifyDrop {
-    fn show(reply: &Count, screen: &mut Screen) {
+    fn show(reply: &LetterCount, screen: &mut Screen) {
         screen.line(format!("{} dropped", Counted(reply.messages, "message")));
     }
 }

@@ -143,16 +143,16 @@ pub(super) use pages;
 
 /// The requested form of a list, and its number of rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct PageRequest {
     pages: bool,
     rows: usize,
 }
 
-impl Wanted {
+impl PageRequest {
     /// Reads both from a request.
     pub(super) fn by<V: Pages>(verb: &V) -> Self {
         let rows = verb.limit().and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        Wanted { pages: verb.asks_for_pages(), rows }
+        PageRequest { pages: verb.asks_for_pages(), rows }
     }
 
     /// Returns the reply with these rows and the cursor of the next ones. A reply with fewer rows than requested is a

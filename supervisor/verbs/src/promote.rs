@@ -4,9 +4,9 @@ use kernel::{Board, Force, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, One};
-use super::matching::{Common, FLAGS, Matching, OnTasks, Rows};
-use super::{obstacles, texts};
+use super::bulk::{Bulk, TaskResult};
+use super::selection::{TaskFilter, FLAGS, Matching, OnTasks, Rows};
+use super::{obstacles, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::exit::Code;
@@ -54,7 +54,7 @@ pub struct Promote {
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct PromoteMatching {
     #[command(flatten)]
-    common: Common,
+    common: TaskFilter,
     /// All tasks of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
@@ -64,7 +64,7 @@ pub struct PromoteMatching {
 }
 
 impl OnTasks for Promote {
-    fn of(&self) -> &'static [Status] {
+    fn default_statuses(&self) -> &'static [Status] {
         &[Status::Triage]
     }
 
@@ -151,7 +151,7 @@ impl Verb for Promote {
     type Reply = Promoted;
 
     async fn run(self, call: Call) -> Result<Promoted, Failure> {
-        let reason = texts::sentence(&self.reason);
+        let reason = parse::sentence(&self.reason);
         let force = if self.force { Force::Yes } else { Force::No };
         let single = self.ids.is_empty();
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
@@ -193,11 +193,11 @@ impl Verb for Promote {
 
 impl Command for Promote {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Promoted, screen: &mut Screen) {
-        let results = reply.each().iter().map(|one| One {
+        let results = reply.each().iter().map(|one| TaskResult {
             id: one.task_id.clone(),
             ok: one.promoted,
             status: one.status,

@@ -15,7 +15,7 @@ use base::terminal::{Ink, Screen, printable};
 use setup::automation::proposals::Maker;
 use setup::config::triage::TriageConfig;
 
-use super::{obstacles, texts};
+use super::{obstacles, parse};
 
 /// Limit on the tasks of one request.
 const AT_ONCE: u32 = 100;
@@ -108,7 +108,7 @@ pub struct ReviewMission {
 
 /// Request for a task.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ProposalRequest {
     pub task_id: TaskId,
     pub ok: bool,
     /// The task that makes the proposal.
@@ -129,23 +129,23 @@ pub struct Asked {
 pub struct Proposals {
     /// The proposing profile.
     pub assignee: Profile,
-    pub results: Vec<Asked>,
+    pub results: Vec<ProposalRequest>,
     /// Warnings about obstacles that currently keep the proposals from being made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 /// The tasks that a request is about.
-enum Wanted {
+enum ProposalTarget {
     One(TaskId),
     AllInTriage(Option<Tenant>),
 }
 
-impl Wanted {
-    fn of(task: Option<TaskId>, all: bool, tenant: Option<Tenant>) -> Result<Self, Failure> {
+impl ProposalTarget {
+    fn from_arguments(task: Option<TaskId>, all: bool, tenant: Option<Tenant>) -> Result<Self, Failure> {
         match (task, all) {
-            (Some(task), false) => Ok(Wanted::One(task)),
-            (None, true) => Ok(Wanted::AllInTriage(tenant)),
+            (Some(task), false) => Ok(ProposalTarget::One(task)),
+            (None, true) => Ok(ProposalTarget::AllInTriage(tenant)),
             (Some(_), true) => {
                 Err(Failure::usage("both a task and `all` are given").hint("leave out one of them"))
             }
@@ -158,7 +158,7 @@ impl Wanted {
 async fn ask(
     call: Call,
     kind: ProposalKind,
-    wanted: Wanted,
+    wanted: ProposalTarget,
     author: Option<String>,
 ) -> Result<Proposals, Failure> {
     let (roster, config) = (call.service.roster(), call.service.config());
@@ -172,14 +172,14 @@ async fn ask(
     let results = call
         .write(move |board, actor| {
             let (tasks, is_single) = match wanted {
-                Wanted::One(task) => (vec![task], true),
-                Wanted::AllInTriage(tenant) => (in_triage(board, tenant)?, false),
+                ProposalTarget::One(task) => (vec![task], true),
+                ProposalTarget::AllInTriage(tenant) => (in_triage(board, tenant)?, false),
             };
             let mut results = Vec::with_capacity(tasks.len());
             for task_id in tasks {
                 let tenant = board.task_for(&task_id, actor)?.tenant;
                 let new = maker.asked(task_id.clone(), tenant.as_ref(), author.clone(), &config);
-                let asked = Asked {
+                let asked = ProposalRequest {
                     task_id,
                     ok: true,
                     proposal: None,
@@ -188,16 +188,16 @@ async fn ask(
                     hint: None,
                     code: None,
                 };
-                let refused = |failure: Failure, asked: Asked| {
+                let refused = |failure: Failure, asked: ProposalRequest| {
                     let reason = Some(failure.message);
-                    Asked { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
+                    ProposalRequest { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
                 };
                 if let Err(disabled) = config.tenants.require(tenant.as_ref()) {
                     results.push(refused(disabled, asked));
                     continue;
                 }
                 results.push(match board.attempt(|board| board.propose(new, actor)) {
-                    Ok(made) => Asked { proposal: Some(made.task.id), existing: made.existing, ..asked },
+                    Ok(made) => ProposalRequest { proposal: Some(made.task.id), existing: made.existing, ..asked },
                     Err(error) if is_single => return Err(error),
                     Err(error) => refused(Failure::from(error), asked),
                 });
@@ -242,7 +242,7 @@ impl Proposals {
         if self.results.is_empty() {
             screen.line("No task is in triage");
         }
-        for Asked { task_id, proposal, existing, reason, hint, .. } in &self.results {
+        for ProposalRequest { task_id, proposal, existing, reason, hint, .. } in &self.results {
             if let Some(proposal) = proposal {
                 let before = if *existing { " before" } else { "" };
                 screen.line(format!("Asked {} about {task_id}{before}: {proposal}", self.assignee));
@@ -279,14 +279,14 @@ macro_rules! over_triage {
             }
 
             async fn run(self, call: Call) -> Result<Proposals, Failure> {
-                let wanted = Wanted::of(self.task_id, self.all, self.tenant)?;
+                let wanted = ProposalTarget::from_arguments(self.task_id, self.all, self.tenant)?;
                 ask(call, $kind, wanted, self.author).await
             }
         }
 
         impl Command for $verb {
             fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-                if self.all { Ok(()) } else { texts::default_to_own_task(&mut self.task_id, here) }
+                if self.all { Ok(()) } else { parse::default_to_own_task(&mut self.task_id, here) }
             }
 
             fn show(reply: &Proposals, screen: &mut Screen) {
@@ -314,7 +314,7 @@ impl Verb for PlanMission {
     type Reply = Proposals;
 
     async fn run(self, call: Call) -> Result<Proposals, Failure> {
-        ask(call, ProposalKind::Plan, Wanted::One(self.task_id), self.author).await
+        ask(call, ProposalKind::Plan, ProposalTarget::One(self.task_id), self.author).await
     }
 }
 
@@ -335,7 +335,7 @@ impl Verb for ReviewMission {
     type Reply = Proposals;
 
     async fn run(self, call: Call) -> Result<Proposals, Failure> {
-        ask(call, ProposalKind::Progress, Wanted::One(self.task_id), None).await
+        ask(call, ProposalKind::Progress, ProposalTarget::One(self.task_id), None).await
     }
 }
 

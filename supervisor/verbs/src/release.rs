@@ -4,8 +4,8 @@ use kernel::{HoldOn, HoldScope, Status, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hold::{HoldMatching, On};
-use super::matching::{COMMON_FLAGS, Matching, OnTasks};
+use super::hold::{HoldMatching, HoldTarget};
+use super::selection::{COMMON_FLAGS, Matching, OnTasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -39,7 +39,7 @@ pub struct Release {
     pub task_ids: Vec<TaskId>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub on: On,
+    pub on: HoldTarget,
     /// The environment whose breaker is open, as `status` and `holds` name it
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
     // A daemon of an earlier release refuses what it does not know.
@@ -65,7 +65,7 @@ pub struct Release {
 }
 
 impl OnTasks for Release {
-    fn of(&self) -> &'static [Status] {
+    fn default_statuses(&self) -> &'static [Status] {
         &[]
     }
 
@@ -77,7 +77,7 @@ impl OnTasks for Release {
     }
 
     fn about(&self, task_ids: Vec<TaskId>) -> Self {
-        Release { task_ids, on: On::default(), ..self.clone() }
+        Release { task_ids, on: HoldTarget::default(), ..self.clone() }
     }
 }
 

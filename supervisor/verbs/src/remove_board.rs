@@ -33,7 +33,7 @@ pub struct RemoveBoard {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedBoard {
     pub slug: BoardName,
     /// True if its files were deleted instead of archived.
     pub deleted: bool,
@@ -45,9 +45,9 @@ impl Verb for RemoveBoard {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
     const ON: OnBoard = OnBoard::None;
-    type Reply = Removed;
+    type Reply = RemovedBoard;
 
-    async fn run(self, call: Call) -> Result<Removed, Failure> {
+    async fn run(self, call: Call) -> Result<RemovedBoard, Failure> {
         let service = call.service;
         self.refuse_default()?;
         require(service.root(), &self.slug)?;
@@ -73,7 +73,7 @@ impl Verb for RemoveBoard {
 }
 
 impl Command for RemoveBoard {
-    fn show(reply: &Removed, screen: &mut Screen) {
+    fn show(reply: &RemovedBoard, screen: &mut Screen) {
         let place = match &reply.kept {
             Some(kept) => format!("kept in {}", kept.display()),
             None => "deleted".to_owned(),
@@ -92,7 +92,7 @@ impl RemoveBoard {
     }
 
     /// Moves or deletes the files of a closed board. Blocking.
-    pub(crate) fn take_away(self, root: &Root) -> Result<Removed, Failure> {
+    pub(crate) fn take_away(self, root: &Root) -> Result<RemovedBoard, Failure> {
         self.refuse_default()?;
         let RemoveBoard { slug, delete } = self;
         refuse_live(root, &slug)?;
@@ -110,7 +110,7 @@ impl RemoveBoard {
         if delete {
             std::fs::remove_dir_all(&kept).map_err(fail)?;
         }
-        Ok(Removed { slug, deleted: delete, kept: (!delete).then_some(kept) })
+        Ok(RemovedBoard { slug, deleted: delete, kept: (!delete).then_some(kept) })
     }
 }
 

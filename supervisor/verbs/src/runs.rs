@@ -4,8 +4,8 @@ use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, Row, Wanted, pages};
-use super::{cursor, ended, texts};
+use super::pages::{self, Listed, Row, PageRequest, pages};
+use super::{cursor, end_text, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -111,10 +111,10 @@ impl Verb for Runs {
     type Reply = Listed<Run>;
 
     async fn run(self, call: Call) -> Result<Listed<Run>, Failure> {
-        let wanted = Wanted::by(&self);
+        let wanted = PageRequest::by(&self);
         let after = cursor::after(self.cursor.as_deref())?;
         let limit = pages::limit(self.limit)?;
-        let id = texts::named(self.task_id)?;
+        let id = parse::named(self.task_id)?;
         let actor = call.actor.clone();
         let state = RunState::of(self.state_type, self.state_name)?;
         let part = call
@@ -131,7 +131,7 @@ impl Verb for Runs {
 
 impl Command for Runs {
     fn localize(&mut self, here: &Invocation) -> Result<(), Failure> {
-        texts::default_to_own_task(&mut self.task_id, here)
+        parse::default_to_own_task(&mut self.task_id, here)
     }
 
     fn show(reply: &Listed<Run>, screen: &mut Screen) {
@@ -141,7 +141,7 @@ impl Command for Runs {
             return;
         }
         table(runs, screen);
-        let lines: Vec<_> = runs.iter().filter_map(ended::line).collect();
+        let lines: Vec<_> = runs.iter().filter_map(end_text::line).collect();
         if !lines.is_empty() {
             screen.heading("Used");
         }
@@ -165,7 +165,7 @@ pub(super) fn table(runs: &[Run], screen: &mut Screen) {
         [
             Cell::from(run.id.to_string()),
             Cell::inked(ink(run.outcome), outcome),
-            Cell::or_dash(ended::code(run)),
+            Cell::or_dash(end_text::code(run)),
             Cell::from(timestamp::local(run.started_at)),
             Cell::from(took),
         ]

@@ -4,8 +4,8 @@ use kernel::{Status, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{Bulk, One, pending};
-use super::texts;
+use super::bulk::{Bulk, TaskResult, pending};
+use super::parse;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -58,7 +58,7 @@ impl Verb for Schedule {
     async fn run(self, call: Call) -> Result<Scheduled, Failure> {
         let starts_at = self.at.map(When::timestamp);
         let at = starts_at.unwrap_or(Timestamp::OPEN_END);
-        let reason = texts::sentence(&self.reason);
+        let reason = parse::sentence(&self.reason);
         let ids: Vec<TaskId> = self.task_id.into_iter().chain(self.ids).collect();
         call.refuse_live_without_daemon(&ids).await?;
         call.write(move |board, actor| {
@@ -84,7 +84,7 @@ impl Command for Schedule {
         let starts = reply.starts_at.map(|at| format!("starts at {}", timestamp::local(at)));
         for one in &reply.bulk.results {
             let note = joined(one.note.clone(), starts.clone());
-            One { note, ..one.clone() }.show("Scheduled", screen);
+            TaskResult { note, ..one.clone() }.show("Scheduled", screen);
         }
     }
 

@@ -4,7 +4,7 @@ use kernel::{DayUse, Stats as BoardStats, Tenant, brief};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent;
+use super::usage_text;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, confine_to};
 use base::failure::Failure;
@@ -82,7 +82,7 @@ fn show_used(heading: &str, used: &[DayUse], screen: &mut Screen) {
     }
     screen.heading(heading);
     let rows = used.iter().map(|day| {
-        let [requests, bytes, tokens, cost] = spent::consumed(&day.consumed);
+        let [requests, bytes, tokens, cost] = usage_text::consumed(&day.consumed);
         [day.payer.to_string(), requests, bytes, tokens, cost]
     });
     screen.table(["BY", "REQUESTS", "BYTES", "TOKENS", "COST"], rows);

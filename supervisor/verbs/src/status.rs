@@ -19,10 +19,10 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::disk::Room;
+use self::disk::DiskSpace;
 use self::health::Health;
 use self::measure::{daemon_line, measured};
-use self::open::{Open, orphan};
+use self::open::{OpenRuns, orphan};
 use self::order::Order;
 pub use self::worker::WorkerHealth;
 use api::command::Command;
@@ -198,7 +198,7 @@ pub struct StatusReport {
     pub root: std::path::PathBuf,
     /// The file system of the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk: Option<Room>,
+    pub disk: Option<DiskSpace>,
     /// The board of the request.
     pub board: kernel::BoardName,
     /// The tenant of the request; none means all.
@@ -352,7 +352,7 @@ impl Verb for Status {
                 let counts = view.tasks_by_status(tenant, assignee)?;
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
-                let open = Open::read(view, is_alone, tenant, assignee, &actor)?;
+                let open = OpenRuns::read(view, is_alone, tenant, assignee, &actor)?;
                 let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
             })
@@ -438,7 +438,7 @@ impl Verb for Status {
 }
 
 /// Adds data that the owner loop does not follow: heartbeats and usage of the runs, and edited titles.
-fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &Open) -> Vec<LiveRun> {
+fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &OpenRuns) -> Vec<LiveRun> {
     for run in &mut live {
         if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
             run.title.clone_from(title);

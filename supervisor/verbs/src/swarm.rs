@@ -6,7 +6,7 @@ use kernel::{NewSwarm, Profile, SwarmWorker, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{creator, obstacles, texts};
+use super::{notify_default, obstacles, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
@@ -44,7 +44,7 @@ pub struct Swarm {
     #[serde(default)]
     pub tenant: Option<Tenant>,
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = texts::priority)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     #[serde(default)]
     pub priority: i64,
     /// The requester [default: the caller]
@@ -143,7 +143,7 @@ impl Verb for Swarm {
         let workers = self.workers.into_iter();
         let new = NewSwarm {
             goal: self.goal,
-            workers: workers
+            workers
                 .map(|worker| SwarmWorker {
                     profile: worker.profile,
                     title: worker.title,
@@ -156,7 +156,7 @@ impl Verb for Swarm {
             priority: self.priority,
             created_by: self.created_by,
             idempotency_key: self.idempotency_key,
-            channel: creator::channel(&call, self.notify.as_deref())?,
+            channel: notify_default::channel(&call, self.notify.as_deref())?,
         };
         call.write(move |board, actor| Ok(Swarming { swarm: board.swarm(&new, actor)?, warnings })).await
     }

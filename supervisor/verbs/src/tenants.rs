@@ -8,7 +8,7 @@ use kernel::{Budget, Budgets, Dollars, RunsUse, Status, TaskId, Tenant, TenantUs
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::spent::bytes_brief;
+use super::usage_text::bytes_brief;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking, confine_to, require_own};
 use base::exit::Code;

@@ -52,7 +52,7 @@ pub struct Type {
     /// The size of an attached terminal, which that of the worker follows
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Size>,
+    pub size: Option<TerminalSize>,
     /// The attached terminal gives the keyboard back
     #[arg(skip)]
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct Type {
 /// A size in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Size {
+pub struct TerminalSize {
     pub rows: u16,
     pub columns: u16,
 }
@@ -96,10 +96,10 @@ impl Type {
     /// Bytes to pass, in their order.
     fn keyed(&self) -> Result<(Option<Keyed>, Option<Keyed>), Failure> {
         let size = match self.size {
-            Some(Size { rows, columns }) if rows < 1 || columns < 1 => {
+            Some(TerminalSize { rows, columns }) if rows < 1 || columns < 1 => {
                 return Err(Failure::usage("a terminal has at least one line and one column"));
             }
-            Some(Size { rows, columns }) => Some(Keyed::Size(TerminalSize { rows, columns })),
+            Some(TerminalSize { rows, columns }) => Some(Keyed::Size(TerminalSize { rows, columns })),
             None => None,
         };
         let mut bytes = self.text.clone().into_bytes();

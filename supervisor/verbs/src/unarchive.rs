@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
 use super::bulk::{Bulk, shown};
-use super::matching::{FLAGS, Matching, on_tasks};
+use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;

@@ -16,7 +16,7 @@ use api::{Call, Verb};
 use base::exit::Code;
 use base::failure::Failure;
 use service::{BoardHandle, Service};
-use verbs::{Answer, Archive, Comment, Create, List, Show, Shown};
+use verbs::{Answer, Archive, Comment, Create, List, Show, ShownTask};
 
 /// Longest wait of a request for its task to rest. The client then polls or streams.
 const WAIT: Duration = Duration::from_mins(1);
@@ -177,7 +177,7 @@ impl Methods {
     }
 
     /// Waits for a suitable state of a task, within [`WAIT`]. Returns its state at the end.
-    async fn wait_for_rest(&self, id: &TaskId, will_do: impl Fn(State) -> bool) -> Result<Shown, RpcError> {
+    async fn wait_for_rest(&self, id: &TaskId, will_do: impl Fn(State) -> bool) -> Result<ShownTask, RpcError> {
         // Subscribed before the first read, so that no change is missed.
         let mut changes = self.board()?.changes();
         let until = Instant::now() + WAIT;
@@ -216,7 +216,7 @@ impl Methods {
     }
 
     /// Returns a task of this sender.
-    pub(super) async fn shown(&self, id: &TaskId) -> Result<Shown, RpcError> {
+    pub(super) async fn shown(&self, id: &TaskId) -> Result<ShownTask, RpcError> {
         let shown = self.call(Show { task_id: Some(id.clone()), ..Show::default() }).await?;
         if self.is_own(&shown.task) { Ok(shown) } else { Err(RpcError::no_task()) }
     }

@@ -7,7 +7,7 @@ use super::state::{State, state_of};
 use base::a2a_wire::VERSION;
 use base::exit::Code;
 use base::failure::Failure;
-use verbs::Shown;
+use verbs::ShownTask;
 
 /// Refusal of a request: a code of JSON-RPC or A2A (section 5.4), and a message.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ fn asked(task: &Task) -> Option<String> {
 }
 
 /// Returns the result of a task: its last summary, and the metadata of its last successful run.
-pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
+pub(super) fn artifacts(shown: &ShownTask) -> Vec<Value> {
     if state_of(&shown.task) != State::Completed {
         return Vec::new();
     }
@@ -155,7 +155,7 @@ pub(super) fn artifacts(shown: &Shown) -> Vec<Value> {
 }
 
 /// Returns a task for its sender.
-pub(super) fn task(shown: &Shown) -> Value {
+pub(super) fn task(shown: &ShownTask) -> Value {
     let mut value = brief(&shown.task);
     value["artifacts"] = artifacts(shown).into();
     value
@@ -192,7 +192,7 @@ pub(super) fn status_update(task: &Task) -> Value {
 }
 
 /// Returns a result for a stream.
-pub(super) fn artifact_update(shown: &Shown, artifact: &Value) -> Value {
+pub(super) fn artifact_update(shown: &ShownTask, artifact: &Value) -> Value {
     let task = &shown.task;
     json!({ "artifactUpdate": { "taskId": task.id, "contextId": context(task), "artifact": artifact, "lastChunk": true } })
 }

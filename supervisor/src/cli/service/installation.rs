@@ -15,13 +15,13 @@ use host::service_manager::Manager;
 
 /// Start of the service: at once, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum StartMode {
     Now,
     Later,
 }
 
 /// Writes the units and makes the service manager read, enable and start them.
-pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<u8, Failure> {
+pub(super) fn install(manager: Manager, start: StartMode, output: Output) -> Result<u8, Failure> {
     require(manager, "install")?;
     if manager == Manager::System {
         require_own_program(&program()?)?;
@@ -36,11 +36,11 @@ pub(super) fn install(manager: Manager, start: Start, output: Output) -> Result<
     }
     systemctl(manager, &["daemon-reload"])?;
     match start {
-        Start::Now => {
+        StartMode::Now => {
             systemctl(manager, &["enable", "--now", MAIN])?;
             output.text("Started; it starts with the host from now on. supervisor status shows it.\n")?;
         }
-        Start::Later => {
+        StartMode::Later => {
             systemctl(manager, &["enable", MAIN])?;
             output.text(&format!(
                 "It starts with the host from now on; start it now with: systemctl {} start supervisor\n",

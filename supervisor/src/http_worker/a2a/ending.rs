@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::verdict::Verdict;
+use super::super::verdict::ServiceVerdict;
 use super::NOTE;
 use base::a2a_wire::State;
 use base::failure::Failure;
@@ -20,7 +20,7 @@ pub(super) fn state(task: &Value) -> State {
 }
 
 /// Returns the verdict for the final state of the agent's task.
-pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
+pub(super) fn ending(task: &Value) -> Result<ServiceVerdict, Failure> {
     let words = text(&task["status"]["message"]["parts"]);
     let said = |otherwise: &str| if words.is_empty() { otherwise.to_owned() } else { words.clone() };
     let verdict = match state(task) {
@@ -42,7 +42,7 @@ pub(super) fn ending(task: &Value) -> Result<Verdict, Failure> {
         State::Canceled => return Err(Failure::failed("the agent has cancelled the task")),
         State::Submitted | State::Working => return Err(Failure::failed("the agent names no task")),
     };
-    Verdict::parse(verdict.to_string().as_bytes())
+    ServiceVerdict::parse(verdict.to_string().as_bytes())
 }
 
 /// Returns the summary: the texts of a task's artifacts.

@@ -25,14 +25,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::agent::Agent;
 use self::ending::{ending, state};
-use super::order::CONTEXT_BYTES;
+use super::request::CONTEXT_BYTES;
 use crate::client::Client;
 use base::environment;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::complain;
 use setup::lanes::Service;
-use verbs::{Show, Shown};
+use verbs::{Show, ShownTask};
 
 /// First and longest interval between two reads of the agent's task.
 const LOOK: Duration = Duration::from_millis(250);
@@ -82,7 +82,7 @@ async fn work(service: &Service) -> Result<(), Failure> {
 }
 
 /// Builds the message to the agent: the task, or the answer to its question in an earlier run.
-fn message(shown: &Shown, context: &str) -> Value {
+fn message(shown: &ShownTask, context: &str) -> Value {
     let run = environment::text("SUPERVISOR_RUN_ID").unwrap_or_default();
     let mut message = json!({
         "messageId": format!("{}-{run}", shown.task.id),
@@ -97,13 +97,13 @@ fn message(shown: &Shown, context: &str) -> Value {
 }
 
 /// Returns the id of the agent's task that asked, from the notes of the run that passed on its question.
-fn task_of_agent(shown: &Shown) -> Option<String> {
+fn task_of_agent(shown: &ShownTask) -> Option<String> {
     let notes = shown.task.notes.as_deref()?;
     notes.lines().find_map(|line| line.strip_prefix(NOTE)).map(str::to_owned)
 }
 
 /// Returns a person's answer since the end of the last run.
-fn answer(shown: &Shown) -> Option<String> {
+fn answer(shown: &ShownTask) -> Option<String> {
     let since = shown.runs.iter().filter_map(|run| run.ended_at).max()?;
     let answered = shown
         .events

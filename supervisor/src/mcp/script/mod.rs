@@ -37,8 +37,8 @@ use super::catalog;
 use crate::client::Client;
 use base::exit::Code;
 use base::failure::Failure;
-use calls::{Calls, allowed};
-use process::{End, Script};
+use calls::{ScriptCalls, allowed};
+use process::{ScriptEnd, Script};
 
 pub(super) const NAME: &str = "execute_code";
 /// Longest and default time limit of a script, in seconds.
@@ -61,7 +61,7 @@ struct Arguments {
 
 /// Result, with the fields of Hermes' tool.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct ScriptResult {
     status: ToolResult,
     output: String,
     errors: String,
@@ -159,7 +159,7 @@ async fn execute(
     code: &str,
     limit: Duration,
     ends: [&CancellationToken; 2],
-) -> Result<Outcome, Failure> {
+) -> Result<ScriptResult, Failure> {
     let board = Arc::new(Board::Script(Arc::clone(client)));
     let offered = board.offered().await?;
     if !offered.work {
@@ -169,13 +169,13 @@ async fn execute(
     let tools = allowed(&offered.verbs);
     let began = Instant::now();
     let (script, socket) = Script::start(code, &stubs::module(&tools))?;
-    let calls = Calls::serve(board, tools, socket);
+    let calls = ScriptCalls::serve(board, tools, socket);
     let [cancelled, closing] = ends;
     let end = tokio::select! {
-        ended = script.ended() => End::Itself(ended),
-        () = tokio::time::sleep(limit) => End::Timeout,
-        () = cancelled.cancelled() => End::Interrupted,
-        () = closing.cancelled() => End::Interrupted,
+        ended = script.ended() => ScriptEnd::Itself(ended),
+        () = tokio::time::sleep(limit) => ScriptEnd::Timeout,
+        () = cancelled.cancelled() => ScriptEnd::Interrupted,
+        () = closing.cancelled() => ScriptEnd::Interrupted,
     };
     // The script ends before its calls: its end closes the socket, on which they wait.
     let (status, said) = script.finish(end).await;
@@ -188,7 +188,7 @@ async fn execute(
     };
     let errors =
         [said.errors, told, said.left].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-    Ok(Outcome {
+    Ok(ScriptResult {
         status,
         output: said.output,
         errors: errors.join("\n"),
@@ -197,7 +197,7 @@ async fn execute(
     })
 }
 
-fn told(outcome: &Outcome) -> CallToolResult {
+fn told(outcome: &ScriptResult) -> CallToolResult {
     let is_whole = outcome.status == ToolResult::Success;
     match serde_json::to_value(outcome) {
         Ok(value) if is_whole => CallToolResult::structured(value),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::catalog::Listed;
+use super::super::catalog::VerbTool;
 
 /// Text before the functions. Replies are returned unchanged, and refusals are raised.
 const HEAD: &str = r#""""The tools of the board, for the script of one call of execute_code."""
@@ -49,7 +49,7 @@ const RESERVED: [&str; 35] = [
 ];
 
 /// Writes the module for these tools.
-pub(super) fn module(tools: &[&Listed]) -> String {
+pub(super) fn module(tools: &[&VerbTool]) -> String {
     let mut module = HEAD.to_owned();
     for listed in tools {
         module.push_str(&function(listed));
@@ -57,7 +57,7 @@ pub(super) fn module(tools: &[&Listed]) -> String {
     module
 }
 
-fn function(listed: &Listed) -> String {
+fn function(listed: &VerbTool) -> String {
     let schema = &listed.tool.input_schema;
     let words = |key: &str| schema.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let required: Vec<String> =
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_tool_of_the_module_is_one_function() {
-        let tools: Vec<&Listed> = catalog::all().iter().collect();
+        let tools: Vec<&VerbTool> = catalog::all().iter().collect();
         let module = module(&tools);
         assert_eq!(module.matches("\ndef kanban_").count(), tools.len());
         assert!(!module.contains("from=None"), "a word of Python is no argument");

@@ -10,9 +10,9 @@ use ratatui::widgets::Widget as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::number;
-use super::piece::{Look, Pieces, shown};
+use super::piece::{ColourUse, Pieces, shown};
 use crate::top::model::Model;
-use crate::top::picture::{Group, Load, Row, Section, Total};
+use crate::top::picture::{Group, Load, TaskRow, Section, Total};
 use base::terminal::{Ink, cut};
 use base::time::duration::in_column;
 
@@ -57,7 +57,7 @@ impl Column {
     }
 
     /// Returns its text for a task.
-    fn shows(self, row: &Row) -> String {
+    fn shows(self, row: &TaskRow) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let Load { cpu, memory_bytes, tokens } = row.load;
         match self {
@@ -127,24 +127,24 @@ impl Columns {
 }
 
 /// Content of a line.
-enum Item<'a> {
+enum ListItem<'a> {
     Gap,
     Heading(&'a Group),
-    Task(&'a Row),
+    Task(&'a TaskRow),
     LeftOut(Total),
 }
 
 /// Draws as many lines as fit, with the selected one among them.
-pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let Some(picture) = &model.picture else { return };
     let mut items = Vec::new();
     for group in &picture.groups {
         if !items.is_empty() {
-            items.push(Item::Gap);
+            items.push(ListItem::Gap);
         }
-        items.push(Item::Heading(group));
-        items.extend(group.rows.iter().map(Item::Task));
-        items.extend(group.left_out().map(Item::LeftOut));
+        items.push(ListItem::Heading(group));
+        items.extend(group.rows.iter().map(ListItem::Task));
+        items.extend(group.left_out().map(ListItem::LeftOut));
     }
     if items.is_empty() {
         return nothing(model, look, area, buffer);
@@ -153,17 +153,17 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let priority = model.rows().any(|row| row.priority != 0).then_some(Column::Priority);
     let more: Vec<Column> = tenant.into_iter().chain(priority).collect();
     let columns = &Columns::fitting(usize::from(area.width), &more);
-    let is_chosen = |item: &Item<'_>| matches!(item, Item::Task(row) if model.has_mark(row));
+    let is_chosen = |item: &ListItem<'_>| matches!(item, ListItem::Task(row) if model.has_mark(row));
     let height = usize::from(area.height);
     let mark = items.iter().position(is_chosen).unwrap_or_default();
     // The selection stays in the middle, except near the ends.
     let first = mark.saturating_sub(height / 2).min(items.len().saturating_sub(height));
     for (item, row) in items.iter().skip(first).zip(area.rows()) {
         let line = match item {
-            Item::Gap => Line::default(),
-            Item::Heading(group) => heading(group, columns, look),
-            Item::Task(task) => task_line(task, columns, look, is_chosen(item)),
-            Item::LeftOut(total) => left_out(*total, look),
+            ListItem::Gap => Line::default(),
+            ListItem::Heading(group) => heading(group, columns, look),
+            ListItem::Task(task) => task_line(task, columns, look, is_chosen(item)),
+            ListItem::LeftOut(total) => left_out(*total, look),
         };
         line.render(row, buffer);
         if is_chosen(item) {
@@ -172,7 +172,7 @@ pub(super) fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn nothing(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+fn nothing(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let mut line = Pieces::of(look);
     if model.query.tenant.is_some() || model.query.search.is_some() {
         line.plain("  No task matches; Esc shows all.");
@@ -184,7 +184,7 @@ fn nothing(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     line.line().render(area, buffer);
 }
 
-fn heading(group: &Group, columns: &Columns, look: Look) -> Line<'static> {
+fn heading(group: &Group, columns: &Columns, look: ColourUse) -> Line<'static> {
     let mut line = Pieces::of(look);
     let title = format!("{} ({})", group.section.heading(), number(group.total));
     let (unnamed, named): (Vec<Column>, Vec<Column>) =
@@ -198,7 +198,7 @@ fn heading(group: &Group, columns: &Columns, look: Look) -> Line<'static> {
     line.line()
 }
 
-fn left_out(total: Total, look: Look) -> Line<'static> {
+fn left_out(total: Total, look: ColourUse) -> Line<'static> {
     let mut line = Pieces::of(look);
     line.ink(
         Ink::Dim,
@@ -210,7 +210,7 @@ fn left_out(total: Total, look: Look) -> Line<'static> {
     line.line()
 }
 
-fn task_line(row: &Row, columns: &Columns, look: Look, is_chosen: bool) -> Line<'static> {
+fn task_line(row: &TaskRow, columns: &Columns, look: ColourUse, is_chosen: bool) -> Line<'static> {
     let mut line = Pieces::of(look);
     line.plain(if is_chosen { "> " } else { "  " });
     line.plain(&format!("{:<ID$} ", row.id.as_str()));
@@ -227,7 +227,7 @@ fn task_line(row: &Row, columns: &Columns, look: Look, is_chosen: bool) -> Line<
 }
 
 /// Adds the title, and the reason to wait as far as it fits.
-fn texts(line: &mut Pieces, row: &Row, room: usize) {
+fn texts(line: &mut Pieces, row: &TaskRow, room: usize) {
     let (title, says) = (shown(&row.title), shown(&row.says));
     let least = (room * 2 / 5).max(TITLE);
     let for_title = if says.is_empty() { room } else { room.saturating_sub(says.width() + 2).max(least) };

@@ -5,22 +5,22 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Padding, Widget as _};
 
-use super::piece::{Look, Pieces, shown};
-use crate::top::peek::{Peek, Said};
-use crate::top::picture::Row;
+use super::piece::{ColourUse, Pieces, shown};
+use crate::top::peek::{LogView, InkedLine};
+use crate::top::picture::TaskRow;
 use base::terminal::{Ink, wrap};
 
 /// Makes a line without a style.
-pub(super) fn plain(text: &str) -> Said {
-    Said { ink: None, text: text.to_owned() }
+pub(super) fn plain(text: &str) -> InkedLine {
+    InkedLine { ink: None, text: text.to_owned() }
 }
 
-fn inked(ink: Ink, text: String) -> Said {
-    Said { ink: Some(ink), text }
+fn inked(ink: Ink, text: String) -> InkedLine {
+    InkedLine { ink: Some(ink), text }
 }
 
 /// Breaks a text between words into lines of a width. Indented text continues at its indent.
-pub(super) fn broken(said: &Said, width: usize, look: Look) -> Vec<Line<'static>> {
+pub(super) fn broken(said: &InkedLine, width: usize, look: ColourUse) -> Vec<Line<'static>> {
     let text = shown(&said.text);
     let rest = text.trim_start_matches(' ');
     let indent = (text.len() - rest.len()).min(width / 2);
@@ -37,7 +37,7 @@ pub(super) fn broken(said: &Said, width: usize, look: Look) -> Vec<Line<'static>
 }
 
 /// Draws the log of a task: its end, or the part scrolled to.
-pub(super) fn peek(peek: &Peek, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn peek(peek: &LogView, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let mut title = Pieces::of(look);
     title.ink(Ink::Bold, &format!(" {}", peek.task));
     title.plain(&format!("  {} ", peek.title));
@@ -58,7 +58,7 @@ pub(super) fn peek(peek: &Peek, look: Look, area: Rect, buffer: &mut Buffer) {
 
 /// Returns the visible lines of a log: those above the bottom of the visible part, and further ones below if space is
 /// left.
-fn log_lines(peek: &Peek, look: Look, area: Rect) -> Vec<Line<'static>> {
+fn log_lines(peek: &LogView, look: ColourUse, area: Rect) -> Vec<Line<'static>> {
     let (height, width) = (usize::from(area.height), usize::from(area.width));
     let (above, below) = peek.around();
     let mut found: Vec<Line<'static>> = Vec::new();
@@ -80,7 +80,7 @@ fn log_lines(peek: &Peek, look: Look, area: Rect) -> Vec<Line<'static>> {
 }
 
 /// Draws the details of the selected task.
-pub(super) fn details(row: Option<&Row>, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn details(row: Option<&TaskRow>, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let frame = Block::new().borders(Borders::LEFT).padding(Padding::horizontal(1));
     let inner = frame.inner(area);
     frame.render(area, buffer);

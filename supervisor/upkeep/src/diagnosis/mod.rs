@@ -174,7 +174,7 @@ fn broken(task: &Task, why: &Waiting) -> Finding {
 }
 
 fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Finding {
-    let told = Told { title: title.to_owned(), detail: why.text.clone() };
+    let told = DiagnosticText { title: title.to_owned(), detail: why.text.clone() };
     let diagnostic = Diagnostic {
         first_seen_at: task.updated_at,
         run_id: task.current_run_id,
@@ -184,14 +184,14 @@ fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Rem
 }
 
 /// Texts of a diagnostic.
-struct Told {
+struct DiagnosticText {
     title: String,
     detail: String,
 }
 
 /// Makes a diagnostic of a present problem without a history.
-fn now(kind: &str, severity: Severity, told: Told, actions: Vec<Remedy>) -> Diagnostic {
-    let Told { title, detail } = told;
+fn now(kind: &str, severity: Severity, told: DiagnosticText, actions: Vec<Remedy>) -> Diagnostic {
+    let DiagnosticText { title, detail } = told;
     let now = SystemClock.now();
     let (first_seen_at, last_seen_at, kind) = (now, now, kind.to_owned());
     let (count, run_id, data) = (1, None, json!({}));

@@ -7,7 +7,7 @@ use kernel::{
 };
 use serde_json::json;
 
-use super::{Finding, Told, now};
+use super::{Finding, DiagnosticText, now};
 use api::Call;
 use base::failure::Failure;
 use daemon::{Event, OwnerLink};
@@ -51,7 +51,7 @@ fn defective(defect: &Defect) -> Finding {
         Effect::Disabled => Severity::Error,
         Effect::KeptLast => Severity::Warning,
     };
-    let told = Told { title: defect.consequence(), detail: format!("{defect}; {}", defect.hint()) };
+    let told = DiagnosticText { title: defect.consequence(), detail: format!("{defect}; {}", defect.hint()) };
     let actions = vec![Remedy::command("check the files again", "doctor").suggested()];
     let diagnostic = Diagnostic {
         first_seen_at: defect.seen_at,
@@ -64,7 +64,7 @@ fn defective(defect: &Defect) -> Finding {
 /// Reports a name in the configuration that refers to nothing.
 fn loose(name: &LooseName) -> Finding {
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
-    let told = Told { title: name.text.clone(), detail: name.hint.clone() };
+    let told = DiagnosticText { title: name.text.clone(), detail: name.hint.clone() };
     Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, told, actions))
 }
 
@@ -80,7 +80,7 @@ fn spent(hold: &Hold) -> Finding {
         first_seen_at: hold.created_at,
         run_id: hold.run_id,
         data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
-        ..now("budget_spent", Severity::Warning, Told { title, detail: hold.reason.clone() }, actions)
+        ..now("budget_spent", Severity::Warning, DiagnosticText { title, detail: hold.reason.clone() }, actions)
     };
     Finding::of_root(hold.on().to_string(), diagnostic)
 }
@@ -97,7 +97,7 @@ fn undelivered(mail: &Mail) -> Finding {
         Remedy::command("try the messages again", format!("notify retry --channel {name}")).suggested(),
         Remedy::command("drop those that are dead", format!("notify drop --channel {name}")),
     ];
-    let told = Told { title, detail: mail.last_error.clone().unwrap_or_default() };
+    let told = DiagnosticText { title, detail: mail.last_error.clone().unwrap_or_default() };
     let mut diagnostic = Diagnostic {
         data: json!({ "channel": name, "waiting": mail.waiting, "dead": mail.dead }),
         ..now("messages_undelivered", Severity::Error, told, actions)
@@ -111,7 +111,7 @@ fn undelivered(mail: &Mail) -> Finding {
 /// Reports that the A2A bridge does not listen.
 fn not_offered(why: String) -> Finding {
     let actions = vec![Remedy::command("look at the address", "doctor").suggested()];
-    let told = Told { title: "no other agent reaches it".to_owned(), detail: why };
+    let told = DiagnosticText { title: "no other agent reaches it".to_owned(), detail: why };
     Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, told, actions))
 }
 
@@ -119,7 +119,7 @@ fn not_offered(why: String) -> Finding {
 fn deaf(name: &str, line: &Line) -> Finding {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
     let detail = line.last_error.clone().unwrap_or_default();
-    let told = Told { title: "it receives no messages".to_owned(), detail };
+    let told = DiagnosticText { title: "it receives no messages".to_owned(), detail };
     let mut diagnostic = now("chat_not_connected", Severity::Error, told, actions);
     if let Some(since) = line.since {
         diagnostic.first_seen_at = since;
@@ -140,7 +140,7 @@ fn refusing(cursor: &PluginCursor) -> Finding {
         Remedy::command("have it try again", format!("plugin resume {name}")).suggested(),
         Remedy::command("leave the event out", format!("plugin resume {name} --skip")),
     ];
-    let told = Told { title, detail: cursor.last_error.clone().unwrap_or_default() };
+    let told = DiagnosticText { title, detail: cursor.last_error.clone().unwrap_or_default() };
     let mut diagnostic = Diagnostic {
         data: json!({ "plugin": name, "event": cursor.event, "attempts": cursor.attempts }),
         ..now("plugin_fails", severity, told, actions)
@@ -159,7 +159,7 @@ fn untimely(name: &ScheduleName, tick: &ScheduleTick) -> Finding {
         Remedy::command("make them now, once it is mended", format!("schedules run {name}")).suggested(),
         Remedy::command("let its ticks pass by", format!("schedules pause {name}")),
     ];
-    let told = Told { title, detail: tick.note.clone().unwrap_or_default() };
+    let told = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
     let diagnostic = Diagnostic {
         first_seen_at: tick.decided_at,
         data: json!({ "schedule": name, "tick": tick.tick }),
@@ -175,7 +175,7 @@ fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> Findi
         Remedy::command("see what the task waits for", format!("show {task}")).suggested(),
         Remedy::command("give the task up", format!("archive {task}")),
     ];
-    let told = Told { title, detail: tick.note.clone().unwrap_or_default() };
+    let told = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
     let diagnostic = Diagnostic {
         first_seen_at: tick.decided_at,
         data: json!({ "schedule": name, "tick": tick.tick, "task": task }),
@@ -194,21 +194,21 @@ fn open(hold: &Hold) -> Finding {
     let diagnostic = Diagnostic {
         first_seen_at: hold.created_at,
         data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
-        ..now("breaker_open", Severity::Error, Told { title, detail: hold.reason.clone() }, actions)
+        ..now("breaker_open", Severity::Error, DiagnosticText { title, detail: hold.reason.clone() }, actions)
     };
     Finding::of_root(hold.on().to_string(), diagnostic)
 }
 
 /// Reports a daemon that starts nothing, with its reason.
 fn paused(why: &str) -> Finding {
-    let told = Told { title: "nothing is started".to_owned(), detail: why.to_owned() };
+    let told = DiagnosticText { title: "nothing is started".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
     Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, told, actions))
 }
 
 /// Reports a daemon whose configuration disables dispatch.
 fn disabled(why: &str) -> Finding {
-    let told = Told { title: "dispatch is disabled".to_owned(), detail: why.to_owned() };
+    let told = DiagnosticText { title: "dispatch is disabled".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
     Finding::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, told, actions))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
-use super::{Check, Examination, Troubles, Verdict};
+use super::{HostCheck, Examination, BoardFaults, CheckResult};
 use crate::transfer::attached;
 use base::failure::Failure;
 use base::paths::Root;
@@ -13,14 +13,14 @@ use base::paths::Root;
 const TOLD: usize = 10;
 
 /// Checks every board of a root.
-pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Result<Vec<Check>, Failure> {
+pub(super) fn examine(root: &Root, asked: Examination, troubles: BoardFaults) -> Result<Vec<HostCheck>, Failure> {
     let mut checks = Vec::new();
     let names = root.board_names()?;
     let mut beyond_repair = BTreeSet::new();
     if asked.repair {
         for name in &names {
             let check = repaired(root, name);
-            if check.verdict == Verdict::Error {
+            if check.verdict == CheckResult::Error {
                 beyond_repair.insert(name);
             }
             checks.push(check);
@@ -30,7 +30,7 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
     checks.extend(
         troubles
             .into_iter()
-            .map(|(name, trouble)| Check::new(format!("writes {name}"), Verdict::Error, trouble)),
+            .map(|(name, trouble)| HostCheck::new(format!("writes {name}"), CheckResult::Error, trouble)),
     );
     for name in &names {
         let mut found = vec![whole(root, name)];
@@ -40,7 +40,7 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
         found.push(attachments(root, name));
         if beyond_repair.contains(name) {
             // The other lines would suggest the repair again.
-            for check in found.iter_mut().filter(|check| check.verdict == Verdict::Error) {
+            for check in found.iter_mut().filter(|check| check.verdict == CheckResult::Error) {
                 check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
             }
         }
@@ -50,45 +50,45 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: Troubles) -> Re
     Ok(checks)
 }
 
-fn whole(root: &Root, name: &BoardName) -> Check {
+fn whole(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("board {name}");
     match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
-        Ok(()) => Check::new(check, Verdict::Ok, "its pages, indices, rows and references are intact"),
-        Err(error) => Check::failed(check, error.into()),
+        Ok(()) => HostCheck::new(check, CheckResult::Ok, "its pages, indices, rows and references are intact"),
+        Err(error) => HostCheck::failed(check, error.into()),
     }
 }
 
-fn attachments(root: &Root, board: &BoardName) -> Check {
+fn attachments(root: &Root, board: &BoardName) -> HostCheck {
     let subject = format!("attachments {board}");
     match attached::flaws(root, board) {
         Ok((count, flaws)) if flaws.is_empty() => {
-            Check::new(subject, Verdict::Ok, format!("{count} files, none missing or altered"))
+            HostCheck::new(subject, CheckResult::Ok, format!("{count} files, none missing or altered"))
         }
-        Ok((_, flaws)) => Check::new(subject, Verdict::Error, attached::listed(&flaws)).hint(
+        Ok((_, flaws)) => HostCheck::new(subject, CheckResult::Error, attached::listed(&flaws)).hint(
             "attach the same files again, restore boards/<board>/attachments from a copy, or remove them: \
              `supervisor attach-rm`",
         ),
-        Err(failure) => Check::failed(subject, failure),
+        Err(failure) => HostCheck::failed(subject, failure),
     }
 }
 
-fn replayed(root: &Root, name: &BoardName) -> Check {
+fn replayed(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("replay {name}");
     let played = Readers::open(&root.board(name), std::sync::Arc::new(SystemClock))
         .map_err(Failure::from)
         .and_then(|readers| readers.with(|view| view.replay()).map_err(Failure::from));
     match played {
         Ok(differences) if differences.is_empty() => {
-            Check::new(check, Verdict::Ok, "the event log matches the board")
+            HostCheck::new(check, CheckResult::Ok, "the event log matches the board")
         }
         Ok(differences) => {
             let told: Vec<String> = differences.iter().take(TOLD).map(difference).collect();
             let more = differences.len().saturating_sub(TOLD);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            Check::new(check, Verdict::Error, format!("{}{more}", told.join("; ")))
+            HostCheck::new(check, CheckResult::Error, format!("{}{more}", told.join("; ")))
                 .hint("the board was changed by another program, or repaired after damage")
         }
-        Err(failure) => Check::failed(check, failure),
+        Err(failure) => HostCheck::failed(check, failure),
     }
 }
 
@@ -107,13 +107,13 @@ fn difference(difference: &Difference) -> String {
     }
 }
 
-fn repaired(root: &Root, name: &BoardName) -> Check {
+fn repaired(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("repair {name}");
     match kernel::repair_board(&root.board(name), name, SystemClock.now()) {
-        Ok(Repair::Whole) => Check::new(check, Verdict::Ok, "nothing to do"),
-        Ok(Repair::Reindexed { evidence }) => Check::new(
+        Ok(Repair::Whole) => HostCheck::new(check, CheckResult::Ok, "nothing to do"),
+        Ok(Repair::Reindexed { evidence }) => HostCheck::new(
             check,
-            Verdict::Warning,
+            CheckResult::Warning,
             format!(
                 "the indices were rebuilt, no row was changed; the damaged file is {}",
                 evidence.display()
@@ -127,12 +127,12 @@ fn repaired(root: &Root, name: &BoardName) -> Check {
                 format!("lost: {}", told.collect::<Vec<_>>().join("; "))
             };
             let text = format!("copied into a new file; {lost}; the damaged file is {}", evidence.display());
-            Check::new(check, Verdict::Warning, text)
+            HostCheck::new(check, CheckResult::Warning, text)
                 .hint("supervisor doctor --replay shows where the event log differs")
         }
         Err(error) => {
             let hint = beyond_repair(root, name, &error);
-            Check::failed(check, Failure::from(error).hint(hint))
+            HostCheck::failed(check, Failure::from(error).hint(hint))
         }
     }
 }
@@ -164,7 +164,7 @@ fn option(name: &BoardName) -> String {
 }
 
 /// Reports files that earlier repairs and restores left.
-fn kept(root: &Root, name: &BoardName) -> Option<Check> {
+fn kept(root: &Root, name: &BoardName) -> Option<HostCheck> {
     let path = root.board(name);
     let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
     let (mut kept, mut bytes) = (0_u32, 0_u64);
@@ -184,7 +184,7 @@ fn kept(root: &Root, name: &BoardName) -> Option<Check> {
             Counted(kept, "file"),
             Counted(bytes, "byte")
         );
-        Check::new(format!("leftovers {name}"), Verdict::Warning, detail).hint(format!(
+        HostCheck::new(format!("leftovers {name}"), CheckResult::Warning, detail).hint(format!(
             "look at them in {}, and remove what you do not need",
             path.with_file_name("").display()
         ))

@@ -10,7 +10,7 @@ use kernel::{BoardName, Schema};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{self, RunDir, RunDirError};
 
-use super::{Check, Verdict, host};
+use super::{HostCheck, CheckResult, host};
 use base::failure::Failure;
 use base::paths::Root;
 
@@ -24,7 +24,7 @@ pub struct Adoption {
     pub runs: Vec<RunFound>,
     pub boards: Vec<BoardFound>,
     /// Configuration, with a check for each faulty file.
-    pub configuration: Vec<Check>,
+    pub configuration: Vec<HostCheck>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub fn adoption(root: &Root) -> Result<Adoption, Failure> {
     }
     let boards: Vec<BoardFound> = names.into_iter().map(|name| board(root, name)).collect();
     let configuration = host::configuration(root);
-    let is_valid = configuration.iter().all(|check| check.verdict != Verdict::Error);
+    let is_valid = configuration.iter().all(|check| check.verdict != CheckResult::Error);
     Ok(Adoption {
         ok: is_valid && runs.iter().all(|run| run.adopted) && boards.iter().all(|board| board.served),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -52,12 +52,12 @@ pub struct Importer {
     /// Policies that the caller accepts for the imported tasks.
     pub accepted: BTreeSet<String>,
     /// Directories of this host in which the imported tasks may work.
-    pub places: Places,
+    pub places: AllowedDirectories,
 }
 
 /// Directories of this host in which imported tasks may work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
+pub enum AllowedDirectories {
     /// None: the caller has not said that the file may name them.
     None,
     /// Each place in the file.
@@ -68,7 +68,7 @@ pub enum Places {
 /// directory of this host, are imported only if the caller accepts that: the file also says who has made them, and so as
 /// whom a worker of root's daemon works there.
 pub fn read(
-    source: Source,
+    source: ImportSource,
     service: &Service,
     board: &BoardHandle,
     importer: Importer,
@@ -76,7 +76,7 @@ pub fn read(
     let Importer { actor, accepted, places } = importer;
     let root = service.root();
     let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
-    let terms = Terms { open, accepted, places, roster: service.roster(), config: service.config() };
+    let terms = ImportTerms { open, accepted, places, roster: service.roster(), config: service.config() };
     let read = read_rows(source, board, actor, terms).and_then(|(mut imported, details)| {
         imported.left.extend(attached::flaws(root, board.name())?.1);
         if let (Some(details), Some(dir)) = (details, root.board(board.name()).parent()) {
@@ -101,16 +101,16 @@ enum OpenRuns {
 }
 
 /// Conditions of an import.
-struct Terms {
+struct ImportTerms {
     open: OpenRuns,
     /// Policies that the caller accepts.
     accepted: BTreeSet<String>,
-    places: Places,
+    places: AllowedDirectories,
     roster: Arc<Roster>,
     config: Arc<Config>,
 }
 
-impl Terms {
+impl ImportTerms {
     /// Refuses tasks that the caller has not accepted.
     fn require(&self, board: &Board<'_>) -> Result<(), kernel::Error> {
         self.require_places(&board.imported_places()?)?;
@@ -119,7 +119,7 @@ impl Terms {
 
     /// Refuses tasks that would work in directories of this host, unless the caller accepts it.
     fn require_places(&self, found: &[ImportedPlace]) -> Result<(), kernel::Error> {
-        if self.places == Places::Named || found.is_empty() {
+        if self.places == AllowedDirectories::Named || found.is_empty() {
             return Ok(());
         }
         let told = found.iter().take(TOLD).map(|one| {
@@ -172,17 +172,17 @@ fn is_no_wider(name: &str, default: &str) -> bool {
 
 /// Imports a source into a board. Returns the result, and the description of the exported board.
 fn read_rows(
-    source: Source,
+    source: ImportSource,
     handle: &BoardHandle,
     actor: Actor,
-    terms: Terms,
+    terms: ImportTerms,
 ) -> Result<(Imported, Option<Details>), Failure> {
     let board = handle.name().clone();
     let blobs = handle.blobs().clone();
     // Held until the commit, because no row refers to the stored files before.
     let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(kernel::Error::from)?;
     match source {
-        Source::Lines(mut lines) => {
+        ImportSource::Lines(mut lines) => {
             let read = handle.writer()?.call(move |board| {
                 let imported = board.import(&mut lines, &blobs, &actor)?;
                 terms.require(board)?;
@@ -198,7 +198,7 @@ fn read_rows(
             let imported = Imported { board, rows, files, changed: Vec::new(), left: Vec::new() };
             Ok((imported, details.and_then(Details::of_record)))
         }
-        Source::Peer(peer, database) => {
+        ImportSource::Peer(peer, database) => {
             let (stored, missing) = peer_files::take(&peer, &database, &blobs);
             let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
             let adopted = handle.writer()?.call(move |board| {
@@ -215,14 +215,14 @@ fn read_rows(
 }
 
 #[expect(missing_debug_implementations, reason = "a reader of any kind")]
-pub enum Source {
+pub enum ImportSource {
     /// Output of `export`.
     Lines(Box<dyn BufRead + Send>),
     /// A board of `hermes kanban`, with the path of its database.
     Peer(PeerBoard, PathBuf),
 }
 
-impl Source {
+impl ImportSource {
     /// Opens a file written by `export`.
     pub fn lines(path: &Path) -> Result<Self, Failure> {
         let wanted = "a file written by `supervisor export`";
@@ -234,7 +234,7 @@ impl Source {
             return Err(Failure::usage(format!("{} is not a regular file", path.display()))
                 .hint("name a file written by `supervisor export`, or use `-` for standard input"));
         }
-        Ok(Source::Lines(Box::new(BufReader::new(file))))
+        Ok(ImportSource::Lines(Box::new(BufReader::new(file))))
     }
 
     /// Opens a database of `hermes kanban`, copied into a private directory to be read.
@@ -256,6 +256,6 @@ impl Source {
                 _ => failure.hint(THEIR_PLACE),
             }
         })?;
-        Ok(Source::Peer(peer, path.to_owned()))
+        Ok(ImportSource::Peer(peer, path.to_owned()))
     }
 }

@@ -6,4 +6,4 @@ mod import;
 mod peer_files;
 
 pub use export::{Exported, to_file, to_stream};
-pub use import::{Imported, Importer, Places, Source, read};
+pub use import::{Imported, Importer, AllowedDirectories, ImportSource, read};

@@ -22,7 +22,7 @@ pub struct RemoveSchedule {
 
 /// A schedule that was removed.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Removed {
+pub struct RemovedSchedule {
     pub name: ScheduleName,
     pub path: std::path::PathBuf,
 }
@@ -34,9 +34,9 @@ impl Verb for RemoveSchedule {
     const ON: OnBoard = OnBoard::None;
     const TOOL: Option<Tool> =
         Some(Tool { scope: Scope::Operator, about: "Tasks that it created are kept." });
-    type Reply = Removed;
+    type Reply = RemovedSchedule;
 
-    async fn run(self, call: Call) -> Result<Removed, Failure> {
+    async fn run(self, call: Call) -> Result<RemovedSchedule, Failure> {
         let service = call.service.clone();
         blocking("the schedule was not removed", move || {
             let name = self.name;
@@ -56,14 +56,14 @@ impl Verb for RemoveSchedule {
                 // The board runs its jobs in order, so it has removed the schedule when this empty job ends.
                 board.writer()?.call(|_| Ok(()))?;
             }
-            Ok(Removed { name, path })
+            Ok(RemovedSchedule { name, path })
         })
         .await?
     }
 }
 
 impl Command for RemoveSchedule {
-    fn show(reply: &Removed, screen: &mut Screen) {
+    fn show(reply: &RemovedSchedule, screen: &mut Screen) {
         screen.line(format!("Removed {}  {}", reply.name, printable(&reply.path.display().to_string())));
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
 use crate::DispatchFleet;
-use crate::creator::known;
+use crate::notify_default::known;
 use api::command::Command;
 use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use base::exit::Code;

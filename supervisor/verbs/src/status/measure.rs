@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use kernel::Timestamp;
 use shim::rundir::boottime_us;
 
-use super::disk::Room;
+use super::disk::DiskSpace;
 use super::{DaemonLine, WorkerHealth, WorkerLine};
 use api::blocking;
 use base::failure::Failure;
@@ -39,8 +39,8 @@ pub(super) async fn measured(
     live: Vec<LiveRun>,
     now: Timestamp,
     tree: Option<usize>,
-) -> Result<(Vec<WorkerLine>, Option<Room>), Failure> {
-    blocking("procfs could not be read", move || (measure(live, now, tree), Room::of(&root))).await
+) -> Result<(Vec<WorkerLine>, Option<DiskSpace>), Failure> {
+    blocking("procfs could not be read", move || (measure(live, now, tree), DiskSpace::of_directory(&root))).await
 }
 
 /// Current resources of each run.

@@ -15,7 +15,7 @@ const TICKS: usize = 3;
 
 /// The board's records of its open runs.
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct OpenRuns {
     pub(super) runs: Vec<Run>,
     /// Latest notes of their workers.
     pub(super) notes: BTreeMap<RunId, String>,
@@ -44,7 +44,7 @@ fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
     Ok(ticks)
 }
 
-impl Open {
+impl OpenRuns {
     /// Reads the missions and schedules of a tenant and an assignee for display, and the open runs of all.
     pub(super) fn read(
         view: &View<'_>,
@@ -55,7 +55,7 @@ impl Open {
     ) -> Result<Self, kernel::Error> {
         let runs = view.open_runs_with_spent()?;
         let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
-        let mut open = Open { runs, titles, ..Open::default() };
+        let mut open = OpenRuns { runs, titles, ..OpenRuns::default() };
         // A run without a heartbeat has no note.
         for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
             open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));

@@ -7,7 +7,7 @@ use kernel::{AskingMission, Counted, Purpose, Timestamp, brief};
 
 use super::health::Health;
 use super::{StatusReport, WorkerLine};
-use crate::spent::bytes_brief;
+use crate::usage_text::bytes_brief;
 use base::given;
 use base::terminal::{Cell, Ink, Screen, cut, printable};
 use base::time::duration::{in_column, processor};
@@ -229,7 +229,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
     let rows = reply
         .workers
         .iter()
-        .map(|worker| Row { wide: worker_row(worker, reply.now), details: details(worker, &common) });
+        .map(|worker| TableRow { wide: worker_row(worker, reply.now), details: details(worker, &common) });
     if reply.workers.iter().any(|worker| worker.run.board != reply.board) {
         let rows = rows.map(|row| (row.wide.clone(), narrowed(row.wide), row.details));
         table(screen, WIDE, NARROW, rows.collect());
@@ -246,7 +246,7 @@ fn show_workers(reply: &StatusReport, screen: &mut Screen) {
 }
 
 /// Cells of a worker.
-struct Row {
+struct TableRow {
     wide: [Cell; 13],
     details: Vec<Vec<String>>,
 }

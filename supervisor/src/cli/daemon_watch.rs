@@ -7,11 +7,11 @@ use base::terminal::complain;
 
 /// True if there was a daemon at the last look.
 #[derive(Debug, Default)]
-pub(super) struct Served {
+pub(super) struct DaemonWatch {
     had: bool,
 }
 
-impl Served {
+impl DaemonWatch {
     /// Checks for the daemon, and warns each time that it has ended.
     pub(super) fn look(&mut self, client: &Client) {
         // A worker may not read the root; it reaches the daemon through its own socket.

@@ -6,7 +6,7 @@ use kernel::{Run, RunId};
 use nix::sys::signal::Signal;
 use shim::rundir::Usage;
 
-use super::spent::bytes_brief;
+use super::usage_text::bytes_brief;
 use base::time::duration::processor;
 
 /// Returns the end of the worker's process: `exit 3`, or `signal 11 (SIGSEGV, core dumped)`. None if no process is known.

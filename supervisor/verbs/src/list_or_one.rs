@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
-pub(super) enum OneOrMany<T> {
+pub(super) enum ListOrOne<T> {
     One(T),
     Many(Vec<T>),
 }
@@ -21,9 +21,9 @@ pub(super) fn serialize<T: Serialize, S: Serializer>(list: &[T], serializer: S) 
 pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    Ok(match Option::<OneOrMany<T>>::deserialize(deserializer)? {
+    Ok(match Option::<ListOrOne<T>>::deserialize(deserializer)? {
         None => Vec::new(),
-        Some(OneOrMany::One(one)) => vec![one],
-        Some(OneOrMany::Many(many)) => many,
+        Some(ListOrOne::One(one)) => vec![one],
+        Some(ListOrOne::Many(many)) => many,
     })
 }

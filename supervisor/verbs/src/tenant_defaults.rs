@@ -33,7 +33,7 @@ pub(super) fn fill_in(
 
 /// Refuses a place outside of the tenant's directory. Users of a tenant without a directory may only use scratch
 /// workspaces.
-pub(super) fn require_place(
+pub(super) fn require_workspace(
     call: &Call,
     tenant: Option<&Tenant>,
     place: &WorkspaceSpec,

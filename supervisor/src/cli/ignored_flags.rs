@@ -4,7 +4,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// The verb, the flag, and the reason why the flag has no effect.
-const INERT: [(&[&str], &str, &str); 5] = [
+const IGNORED: [(&[&str], &str, &str); 5] = [
     (&["boards", "delete"], "delete", "the board is deleted for good either way"),
     (&["daemon"], "force", "a daemon in the foreground is the normal case"),
     (&["daemon"], "interval", "what is ready starts at once"),
@@ -24,7 +24,7 @@ pub(super) fn warnings(matches: &ArgMatches) -> Vec<String> {
         matches!(given.try_contains_id(flag), Ok(true))
             && given.value_source(flag) == Some(ValueSource::CommandLine)
     };
-    let inert = INERT.iter().filter(|(of, flag, _)| verb == *of && said(flag));
+    let inert = IGNORED.iter().filter(|(of, flag, _)| verb == *of && said(flag));
     inert.map(|(_, flag, why)| format!("--{flag} changes nothing: {why}")).collect()
 }
 
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn every_flag_that_changes_nothing_is_warned_of_and_no_other() {
-        for (verb, flag, why) in INERT {
+        for (verb, flag, why) in IGNORED {
             let mut words = [&["supervisor"], verb].concat();
             let takes_task = verb == ["tail"] || verb == ["boards", "delete"];
             words.extend(takes_task.then_some(if verb == ["tail"] { "t_0123abcd" } else { "b" }));
@@ -54,7 +54,7 @@ mod tests {
             for flag in command.get_arguments() {
                 let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
                 let inert = flag.is_hide_set() || help.starts_with("Ignored");
-                let known = INERT.iter().any(|(of, name, _)| *of == verb && *name == flag.get_id().as_str());
+                let known = IGNORED.iter().any(|(of, name, _)| *of == verb && *name == flag.get_id().as_str());
                 assert_eq!(inert, known, "{verb:?} {}", flag.get_id());
             }
             for below in command.get_subcommands() {

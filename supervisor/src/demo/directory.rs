@@ -15,11 +15,11 @@ const LONGEST_BASE: usize = 50;
 
 /// Directory of one demo or lane trial, removed at the end or when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DemoDirectory {
     dir: TempDir,
 }
 
-impl Place {
+impl DemoDirectory {
     /// Makes the directory in a temporary directory that workers can use. `prefix` starts its name, and may be as long
     /// as `supervisor-demo-`.
     pub(crate) fn make(prefix: &str) -> Result<Self, Failure> {
@@ -36,7 +36,7 @@ impl Place {
         let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(&base).map_err(fail)?;
         // Workers of other uids pass through it to their own directories.
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).map_err(fail)?;
-        Ok(Place { dir })
+        Ok(DemoDirectory { dir })
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -4,20 +4,20 @@ use clap::builder::NonEmptyStringValueParser;
 use kernel::{Profile, Status, Task, TaskId, Tenant};
 
 use super::list::List;
-use super::texts;
+use super::parse;
 use api::command::Command;
 use base::time::since::Since;
 
 /// Filter of tasks, without their tenant.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
-pub(crate) struct Common {
+pub(crate) struct TaskFilter {
     /// All tasks in these statuses, separated by commas
     #[arg(
         long,
         value_name = "STATUS",
         value_delimiter = ',',
-        value_parser = texts::TypedStatus
+        value_parser = parse::TypedStatus
     )]
     status: Vec<Status>,
     /// All tasks of this assignee
@@ -39,7 +39,7 @@ pub(crate) struct Common {
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct Matching {
     #[command(flatten)]
-    common: Common,
+    common: TaskFilter,
     /// All tasks of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<Tenant>,
@@ -59,31 +59,31 @@ pub(super) const FLAGS: [&str; 6] = ["status", "assignee", "tenant", "search", "
 /// These flags without `--tenant`, which some verbs use for more than a filter.
 pub(super) const COMMON_FLAGS: [&str; 5] = ["status", "assignee", "search", "since", "failed"];
 
-impl Common {
+impl TaskFilter {
     /// Returns true if any filter is set.
-    fn is_said(&self) -> bool {
-        let Common { status, assignee, search, since, failed } = self;
+    fn is_given(&self) -> bool {
+        let TaskFilter { status, assignee, search, since, failed } = self;
         !status.is_empty() || assignee.is_some() || search.is_some() || since.is_some() || *failed
     }
 
     /// Adds the tenant and the handling of the result. A tenant alone is no filter.
     pub(super) fn of(&self, tenant: Option<&Tenant>, dry_run: bool, yes: bool) -> Matching {
-        Matching::new(self.clone(), tenant.filter(|_| self.is_said()).cloned(), dry_run, yes)
+        Matching::new(self.clone(), tenant.filter(|_| self.is_given()).cloned(), dry_run, yes)
     }
 }
 
 impl Matching {
     /// Filter of tasks, and the use of the answer.
-    pub(super) fn new(common: Common, tenant: Option<Tenant>, dry_run: bool, yes: bool) -> Self {
+    pub(super) fn new(common: TaskFilter, tenant: Option<Tenant>, dry_run: bool, yes: bool) -> Self {
         Matching { common, tenant, held: false, dry_run, yes }
     }
 
     /// Returns the filter as a request of `list`; none if nothing is set. Without a status it selects the tasks in
     /// `of`; an empty `of` selects all tasks that are not archived.
     pub fn list(&self, of: &[Status]) -> Option<List> {
-        let is_said = self.common.is_said() || self.tenant.is_some();
+        let is_said = self.common.is_given() || self.tenant.is_some();
         let Matching { common, tenant, .. } = self.clone();
-        let Common { status, assignee, search, since, .. } = common;
+        let TaskFilter { status, assignee, search, since, .. } = common;
         let status = if status.is_empty() { of.to_vec() } else { status };
         is_said.then(|| List { assignee, status, search, since, tenant, ..List::default() })
     }
@@ -121,7 +121,7 @@ impl<T> Rows for Vec<T> {
 /// A verb whose tasks can be selected by common properties.
 pub trait OnTasks: Command<Reply: Rows> + Clone {
     /// Default statuses of a filter: those in which the verb has a useful effect.
-    fn of(&self) -> &'static [Status];
+    fn default_statuses(&self) -> &'static [Status];
 
     /// Filter of the tasks.
     fn matching(&self) -> Matching;
@@ -135,12 +135,12 @@ pub trait OnTasks: Command<Reply: Rows> + Clone {
 /// filter.
 macro_rules! on_tasks {
     ($verb:ident $(, $status:ident)*) => {
-        impl super::matching::OnTasks for $verb {
+        impl super::selection::OnTasks for $verb {
             fn of(&self) -> &'static [kernel::Status] {
                 &[$(kernel::Status::$status),*]
             }
 
-            fn matching(&self) -> super::matching::Matching {
+            fn matching(&self) -> super::selection::Matching {
                 self.matching.clone()
             }
 

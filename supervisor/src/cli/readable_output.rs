@@ -9,9 +9,9 @@ const LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Start of a line that has no end yet.
 #[derive(Debug, Default)]
-pub(super) struct Begun(String);
+pub(super) struct UnfinishedLine(String);
 
-impl Begun {
+impl UnfinishedLine {
     /// Takes a piece of a stream, and returns the lines that it completes.
     pub(super) fn take(&mut self, piece: &str) -> Vec<String> {
         self.0.push_str(piece);
@@ -40,11 +40,11 @@ pub(super) fn readable(line: &str, format: Option<Format>, output: Output) -> St
 
 #[cfg(test)]
 mod tests {
-    use super::Begun;
+    use super::UnfinishedLine;
 
     #[test]
     fn lines_come_out_when_they_are_whole() {
-        let mut begun = Begun::default();
+        let mut begun = UnfinishedLine::default();
         assert!(begun.take("{\"a\"").is_empty());
         assert_eq!(begun.take(":1}\n\nsecond\nthi"), ["{\"a\":1}", "", "second"]);
         assert_eq!(begun.rest().as_deref(), Some("thi"));

@@ -18,7 +18,7 @@ pub(super) const CONTEXT_BYTES: u64 = 4 << 20;
 
 /// A request to a service.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct ServiceRequest {
     pub(super) method: Method,
     /// Target address.
     pub(super) uri: Uri,
@@ -29,7 +29,7 @@ pub(super) struct Order {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct RequestBody<'a> {
     version: u32,
     task: &'a str,
     run: Option<u64>,
@@ -44,7 +44,7 @@ struct Body<'a> {
     context: String,
 }
 
-impl Order {
+impl ServiceRequest {
     /// Makes the request of this process's run.
     pub(super) fn of_this_run(service: &Service) -> Result<Self, Failure> {
         let variable = |name: &str| environment::text(&format!("SUPERVISOR_{name}"));
@@ -52,7 +52,7 @@ impl Order {
         let read = std::io::stdin().lock().take(CONTEXT_BYTES).read_to_string(&mut context);
         read.map_err(|e| Failure::failed(format!("failed to read the context of the task: {e}")))?;
         let task = variable("TASK").unwrap_or_default();
-        let body = Body {
+        let body = RequestBody {
             version: VERSION,
             task: &task,
             run: variable("RUN_ID").and_then(|run| run.parse().ok()),
@@ -66,7 +66,7 @@ impl Order {
         let key = format!("{}-{}", body.task, body.run.unwrap_or_default());
         let text = serde_json::to_vec(&body)
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))?;
-        Ok(Order {
+        Ok(ServiceRequest {
             method: Method::POST,
             uri: address(service, environment::text(BY_BROKER))?,
             url: service.url.clone(),

@@ -16,21 +16,21 @@ use setup::config::tenants::{TenantConfig, Tenants, UserName};
 
 /// The directory of a tenant, and whose it has to be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ground<'a> {
+pub(super) struct TenantDirectory<'a> {
     root: Option<&'a Path>,
     user: Option<&'a UserName>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> TenantDirectory<'a> {
     /// Settings in the tenant's file.
-    pub(super) fn of(tenant: &'a TenantConfig) -> Self {
-        Ground { root: tenant.root.as_deref(), user: tenant.user.as_ref() }
+    pub(super) fn from_config(tenant: &'a TenantConfig) -> Self {
+        TenantDirectory { root: tenant.root.as_deref(), user: tenant.user.as_ref() }
     }
 }
 
 /// Finds or creates the directory of a tenant. Refuses a symbolic link, a directory that another user owns or may write
 /// to, and a directory that workers cannot enter.
-pub(super) fn prepare(own: &Root, ground: Ground<'_>) -> Result<(), Failure> {
+pub(super) fn prepare(own: &Root, ground: TenantDirectory<'_>) -> Result<(), Failure> {
     let caller = nix::unistd::geteuid();
     let user = ground.user.map(known).transpose()?;
     if let Some(user) = user.filter(|user| !caller.is_root() && user.uid != caller.as_raw()) {

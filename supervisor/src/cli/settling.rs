@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use kernel::{EventId, TaskId};
 
 use super::outcome;
-use super::served::Served;
+use super::daemon_watch::DaemonWatch;
 use super::waits::Waits;
 use crate::client::Client;
 use base::failure::Failure;
-use verbs::{Events, Show, Shown};
+use verbs::{Events, Show, ShownTask};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -25,7 +25,7 @@ pub(super) struct Settling {
     /// Tasks with a run whose command has not been started.
     starting: Vec<TaskId>,
     events: Events,
-    served: Served,
+    served: DaemonWatch,
     waits: Waits,
 }
 
@@ -46,7 +46,7 @@ impl Settling {
             starting: Vec::new(),
             open,
             events,
-            served: Served::default(),
+            served: DaemonWatch::default(),
             waits: Waits::default(),
         })
     }
@@ -57,7 +57,7 @@ impl Settling {
     }
 
     /// Returns a task that has settled, with its exit code, among the tasks to check. Does not wait.
-    pub(super) async fn settled(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
+    pub(super) async fn settled(&mut self, client: &Client) -> Result<Option<(ShownTask, u8)>, Failure> {
         while let Some(task) = self.due.front().cloned() {
             let shown = client.call(&Show { task_id: Some(task.clone()), ..Show::default() }).await?;
             self.due.pop_front();
@@ -84,7 +84,7 @@ impl Settling {
 
     /// Waits for the next task to settle, and returns it with its exit code; none if no tasks are left. Cancel-safe: an
     /// interrupted check is repeated.
-    pub(super) async fn next(&mut self, client: &Client) -> Result<Option<(Shown, u8)>, Failure> {
+    pub(super) async fn next(&mut self, client: &Client) -> Result<Option<(ShownTask, u8)>, Failure> {
         while !self.open.is_empty() {
             if let Some(settled) = self.settled(client).await? {
                 return Ok(Some(settled));

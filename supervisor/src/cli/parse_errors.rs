@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::{compat, foreign, topics};
+use super::{compat, foreign_commands, topics};
 use crate::output::Output;
 use base::failure::Failure;
 use base::terminal::{Colour, print};
@@ -35,7 +35,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
     }
     let failure = other_word(error, words).unwrap_or_else(|| {
         let failure = failure(&said(error, words), words);
-        match foreign::value(error, words)
+        match foreign_commands::value(error, words)
             .map(str::to_owned)
             .or_else(|| in_common(error, words).or_else(|| example(error, words)))
         {
@@ -51,13 +51,13 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
 /// subcommands with similar names.
 fn other_word(error: &Error, words: &[OsString]) -> Option<Failure> {
     if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ValueValidation) {
-        return foreign::without_task(words);
+        return foreign_commands::without_task(words);
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    if let Some(known) = foreign::answer(words) {
+    if let Some(known) = foreign_commands::answer(words) {
         return Some(known);
     }
     let mut command = super::command();
@@ -99,7 +99,7 @@ fn example(error: &Error, words: &[OsString]) -> Option<String> {
     let lacks = |argument: &str| matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::Strings(missing)) if missing.iter().any(|one| one.starts_with(argument)));
     let is_hold = words.get(compat::first_verb(words)).is_some_and(|word| word == "hold");
     (error.kind() == ErrorKind::MissingRequiredArgument && is_hold && lacks("--reason"))
-        .then(|| foreign::with_task("hold {task} --reason 'not before the release'", words))
+        .then(|| foreign_commands::with_task("hold {task} --reason 'not before the release'", words))
 }
 
 /// Returns the error for a line without tasks, if the verb can also select tasks by a filter.

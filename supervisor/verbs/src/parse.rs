@@ -96,7 +96,7 @@ fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Fail
 /// Makes a workspace independent of the caller: expands `~`, and adds the repository to a worktree.
 /// The API has no current directory, so the request names the repository. In a linked worktree that is the main
 /// repository: a worktree of a worktree would be removed with the outer one.
-pub fn localized_workspace(workspace: &str) -> Result<String, Failure> {
+pub fn local_workspace(workspace: &str) -> Result<String, Failure> {
     if workspace != "worktree" {
         return Ok(with_home(workspace));
     }

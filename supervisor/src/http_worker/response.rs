@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode, header};
 
-use super::verdict::Verdict;
+use super::verdict::ServiceVerdict;
 use base::exit::Code;
 use base::failure::{Failure, with_causes};
 
@@ -23,9 +23,9 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// Result of a response.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum ResponseMeaning {
     /// The service's verdict on the task.
-    Verdict(Verdict),
+    Verdict(ServiceVerdict),
     /// No verdict. The lane decides on the meaning.
     Words,
     /// A request to try again after a pause.
@@ -34,7 +34,7 @@ pub(super) enum Answer {
 
 /// Place of a verdict in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum VerdictPlace {
     /// The whole body.
     Json,
     /// The last line.
@@ -43,24 +43,24 @@ enum Form {
     Text,
 }
 
-impl Form {
+impl VerdictPlace {
     fn of(headers: &HeaderMap) -> Self {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
-            "application/x-ndjson" | "application/jsonl" | "application/json-lines" => Form::Lines,
-            "application/json" => Form::Json,
-            kind if kind.ends_with("+json") => Form::Json,
-            _ => Form::Text,
+            "application/x-ndjson" | "application/jsonl" | "application/json-lines" => VerdictPlace::Lines,
+            "application/json" => VerdictPlace::Json,
+            kind if kind.ends_with("+json") => VerdictPlace::Json,
+            _ => VerdictPlace::Text,
         }
     }
 }
 
-impl Answer {
+impl ResponseMeaning {
     /// Reads a response to its end.
     pub(super) async fn read(answer: Response<Incoming>) -> Result<Self, Failure> {
         let (head, mut body) = answer.into_parts();
-        let mut kept = Kept::new(if head.status.is_success() { Form::of(&head.headers) } else { Form::Text });
+        let mut kept = RetainedParts::new(if head.status.is_success() { VerdictPlace::of(&head.headers) } else { VerdictPlace::Text });
         let mut length = 0_usize;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|e| {
@@ -83,12 +83,12 @@ impl Answer {
         Self::meaning(head.status, &head.headers, kept)
     }
 
-    fn meaning(status: StatusCode, headers: &HeaderMap, kept: Kept) -> Result<Self, Failure> {
+    fn meaning(status: StatusCode, headers: &HeaderMap, kept: RetainedParts) -> Result<Self, Failure> {
         if status.is_success() {
-            return Ok(kept.verdict()?.map_or(Answer::Words, Answer::Verdict));
+            return Ok(kept.verdict()?.map_or(ResponseMeaning::Words, ResponseMeaning::Verdict));
         }
         let (why, pause) = Self::refusal(status, headers, &kept.words())?;
-        Ok(Answer::Later { why, pause })
+        Ok(ResponseMeaning::Later { why, pause })
     }
 
     /// Interprets a status other than success: a pause before another try, or a failure.
@@ -138,8 +138,8 @@ fn pause(value: &HeaderValue, now: jiff::Timestamp) -> Option<Duration> {
 }
 
 /// Retained parts of a response: a possible verdict, and the beginning for errors.
-struct Kept {
-    form: Form,
+struct RetainedParts {
+    form: VerdictPlace,
     /// The whole body, or the line in progress.
     open: Vec<u8>,
     /// Last complete line that is not blank.
@@ -148,9 +148,9 @@ struct Kept {
     ends_a_line: bool,
 }
 
-impl Kept {
-    fn new(form: Form) -> Self {
-        Kept { form, open: Vec::new(), line: Vec::new(), words: Vec::new(), ends_a_line: true }
+impl RetainedParts {
+    fn new(form: VerdictPlace) -> Self {
+        RetainedParts { form, open: Vec::new(), line: Vec::new(), words: Vec::new(), ends_a_line: true }
     }
 
     fn take(&mut self, data: &[u8]) {
@@ -158,9 +158,9 @@ impl Kept {
         self.words.extend_from_slice(&data[..room]);
         self.ends_a_line = data.last().map_or(self.ends_a_line, |byte| *byte == b'\n');
         match self.form {
-            Form::Text => {}
-            Form::Json => self.keep(data),
-            Form::Lines => {
+            VerdictPlace::Text => {}
+            VerdictPlace::Json => self.keep(data),
+            VerdictPlace::Lines => {
                 for piece in data.split_inclusive(|byte| *byte == b'\n') {
                     self.keep(piece);
                     if piece.ends_with(b"\n") {
@@ -180,11 +180,11 @@ impl Kept {
         self.open.extend_from_slice(&data[..room]);
     }
 
-    fn verdict(self) -> Result<Option<Verdict>, Failure> {
+    fn verdict(self) -> Result<Option<ServiceVerdict>, Failure> {
         let text = match self.form {
-            Form::Text => return Ok(None),
-            Form::Lines if self.open.trim_ascii().is_empty() => self.line,
-            Form::Json | Form::Lines => self.open,
+            VerdictPlace::Text => return Ok(None),
+            VerdictPlace::Lines if self.open.trim_ascii().is_empty() => self.line,
+            VerdictPlace::Json | VerdictPlace::Lines => self.open,
         };
         if text.trim_ascii().is_empty() {
             return Ok(None);
@@ -194,7 +194,7 @@ impl Kept {
                 "the verdict of the service has more than {VERDICT_BYTES} bytes"
             )));
         }
-        Verdict::parse(&text).map(Some)
+        ServiceVerdict::parse(&text).map(Some)
     }
 
     /// Returns the first line of the response.
@@ -209,17 +209,17 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, head: &[(&'static str, &str)], pieces: &[&[u8]]) -> Result<Answer, Failure> {
+    fn answered(status: u16, head: &[(&'static str, &str)], pieces: &[&[u8]]) -> Result<ResponseMeaning, Failure> {
         let mut headers = HeaderMap::new();
         for (name, value) in head {
             headers.insert(*name, value.parse().unwrap());
         }
         let status = StatusCode::from_u16(status).unwrap();
-        let mut kept = Kept::new(if status.is_success() { Form::of(&headers) } else { Form::Text });
+        let mut kept = RetainedParts::new(if status.is_success() { VerdictPlace::of(&headers) } else { VerdictPlace::Text });
         for piece in pieces {
             kept.take(piece);
         }
-        Answer::meaning(status, &headers, kept)
+        ResponseMeaning::meaning(status, &headers, kept)
     }
 
     const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn a_verdict_is_the_whole_of_a_document_or_the_last_line_of_many() {
-        let is_verdict = |answer| matches!(answer, Ok(Answer::Verdict(Verdict::Complete(_))));
+        let is_verdict = |answer| matches!(answer, Ok(ResponseMeaning::Verdict(ServiceVerdict::Complete(_))));
         assert!(is_verdict(answered(200, &[JSON], &[b"{\"complete\":", b" {\"summary\": \"x\"}}\n"])));
         let lines: [&[u8]; 3] = [b"{\"step\": 1}\n{\"st", b"ep\": 2}\n{\"complete\": {}}", b"\n\n"];
         assert!(is_verdict(answered(200, &[LINES], &lines)));
         assert!(is_verdict(answered(201, &[LINES], &[b"x\n{\"complete\": {}}"])));
         for (kind, body) in [("text/plain", "{\"complete\": {}}"), ("application/json", " ")] {
             let answer = answered(200, &[("content-type", kind)], &[body.as_bytes()]);
-            assert!(matches!(answer, Ok(Answer::Words)), "{kind}");
+            assert!(matches!(answer, Ok(ResponseMeaning::Words)), "{kind}");
         }
     }
 
@@ -252,7 +252,7 @@ mod tests {
         }
         for status in [429, 503] {
             let later = answered(status, &[("retry-after", "90")], &[]).unwrap();
-            assert!(matches!(later, Answer::Later { pause, .. } if pause == Duration::from_secs(90)));
+            assert!(matches!(later, ResponseMeaning::Later { pause, .. } if pause == Duration::from_secs(90)));
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
         assert!(both.contains("one verdict is to be given, and there is block and complete"), "{both}");
         assert!(said(b"{}").contains("there is none"));
         let long = vec![b'x'; VERDICT_BYTES];
-        let mut kept = Kept::new(Form::Json);
+        let mut kept = RetainedParts::new(VerdictPlace::Json);
         for _ in 0..4 {
             kept.take(&long);
         }
