@@ -289,7 +289,7 @@ impl Client {
     ) -> Result<Result<DaemonResponse, ExchangeError>, Failure> {
         let mut exchange = Box::pin(exchange(address, request));
         let start = Instant::now();
-        let mut heard = start;
+        let mut last_sign = start;
         loop {
             if let Ok(answer) = tokio::time::timeout(LOOK.min(within), &mut exchange).await {
                 return Ok(answer);
@@ -317,11 +317,11 @@ impl Client {
             }
             // A silent daemon may be busy: it has a last chance to respond at all before the request is given up.
             let left = within.saturating_sub(start.elapsed());
-            if heard.elapsed() >= SILENCE && !left.is_zero() {
+            if last_sign.elapsed() >= SILENCE && !left.is_zero() {
                 tokio::select! {
                     answer = &mut exchange => return Ok(answer),
                     is_alive = answers(address, SIGN_OF_LIFE.min(left)) => if is_alive {
-                        heard = Instant::now();
+                        last_sign = Instant::now();
                         continue;
                     },
                 }

@@ -190,8 +190,8 @@ async fn json<T: for<'de> Deserialize<'de>>(
 ) -> Result<T, Failure> {
     let output = supervisor(root, words, limit).await?;
     serde_json::from_slice(&output.stdout).map_err(|e| {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Failure::failed(format!("`supervisor {}` in the trial's root failed: {e}: {said}", words[0]))
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Failure::failed(format!("`supervisor {}` in the trial's root failed: {e}: {message}", words[0]))
     })
 }
 

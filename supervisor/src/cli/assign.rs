@@ -2,7 +2,7 @@
 
 use kernel::Status;
 
-use super::matching::{Selection, said};
+use super::matching::{Selection, selection};
 use crate::client::Client;
 use crate::output::Output;
 use api::Verb as _;
@@ -18,7 +18,7 @@ pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Re
     if let Some(to) = verb.to.take() {
         verb.profile = Some(to);
     }
-    let ids = match said(client, &verb.matching, Assign::NAME, &OF, output).await? {
+    let ids = match selection(client, &verb.matching, Assign::NAME, &OF, output).await? {
         Selection::Ids => return super::call(client, verb, output).await,
         Selection::Nothing => return Ok(0),
         Selection::Tasks(ids) => ids,

@@ -134,8 +134,8 @@ Examples:
 }
 
 /// Returns the board for commands: the named board, else the board chosen with `switch`, else the default board.
-pub(super) fn current(root: &Root, said: Option<BoardName>) -> Result<BoardName, Failure> {
-    if let Some(board) = said {
+pub(super) fn current(root: &Root, named: Option<BoardName>) -> Result<BoardName, Failure> {
+    if let Some(board) = named {
         return Ok(board);
     }
     if let Some(name) = base::environment::text("HERMES_KANBAN_BOARD") {
@@ -166,10 +166,10 @@ pub(super) async fn run(line: &CommandLine, command: Boards) -> Result<u8, Failu
         Subcommand::Switch { slug } => {
             require(root, &slug)?;
             choose(root, &slug)?;
-            told("Switched to", &board_line(root, &slug, &slug), output)
+            print_board("Switched to", &board_line(root, &slug, &slug), output)
         }
         Subcommand::Show => {
-            told("Commands without --board use", &board_line(root, client.board(), client.board()), output)
+            print_board("Commands without --board use", &board_line(root, client.board(), client.board()), output)
         }
         Subcommand::Rename { slug, name } => {
             if name.trim().is_empty() || name.chars().any(char::is_control) {
@@ -179,7 +179,7 @@ pub(super) async fn run(line: &CommandLine, command: Boards) -> Result<u8, Failu
             }
             let details = Details { name: Some(name), ..Details::default() };
             let renamed = client.call(&EditBoard { slug, details }).await?;
-            told("Renamed", &renamed, output)
+            print_board("Renamed", &renamed, output)
         }
         Subcommand::SetDefaultWorkdir { slug, path } => {
             let details = Details { default_workdir: Some(path.unwrap_or_default()), ..Details::default() };
@@ -188,7 +188,7 @@ pub(super) async fn run(line: &CommandLine, command: Boards) -> Result<u8, Failu
     }
 }
 
-fn told(done: &str, board: &BoardLine, output: Output) -> Result<u8, Failure> {
+fn print_board(done: &str, board: &BoardLine, output: Output) -> Result<u8, Failure> {
     if output.json() {
         output.value(board)?;
     } else {

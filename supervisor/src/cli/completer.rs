@@ -221,20 +221,20 @@ fn task_before() -> Option<TaskId> {
 /// Returns the global options of the command line to complete, as far as they are typed.
 fn line() -> CommandLine {
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
-    let mut said: Vec<OsString> = vec!["supervisor".into()];
+    let mut arguments: Vec<OsString> = vec!["supervisor".into()];
     let mut rest = words.into_iter().skip(1);
     while let Some(word) = rest.next() {
         let text = word.to_string_lossy();
         let has_value = ["--root", "--board"].contains(&text.as_ref());
         let is_whole = ["--root=", "--board="].iter().any(|option| text.starts_with(option));
         if is_whole || ["--system", "--user"].contains(&text.as_ref()) {
-            said.push(word);
+            arguments.push(word);
         } else if has_value && let Some(value) = rest.next() {
-            said.extend([word, value]);
+            arguments.extend([word, value]);
         }
     }
     let program = arguments::global();
-    let global = program.try_get_matches_from(said).ok();
+    let global = program.try_get_matches_from(arguments).ok();
     let global = global.and_then(|matches| arguments::Global::from_arg_matches(&matches).ok());
     CommandLine { global: global.unwrap_or_default(), output: Output::new(false, Colour::Never) }
 }

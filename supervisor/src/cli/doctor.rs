@@ -14,14 +14,14 @@ pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result
     refuse_worker(client)?;
     let root = client.root();
     let _lock = if verb.repair { Some(lock(root)?) } else { None };
-    let (troubles, unheard) = told(client).await?.unzip();
+    let (troubles, unheard) = daemon_state(client).await?.unzip();
     let asked = Examination { replay: verb.replay, repair: verb.repair };
     output.reply::<Doctor>(&doctor::examine(root, asked, troubles.unwrap_or_default(), unheard.as_ref())?)
 }
 
 /// Returns the problems that a daemon reports: boards that it cannot write to, and events that it does not get. None if
 /// no daemon responds.
-async fn told(client: &Client) -> Result<Option<(BoardFaults, Disconnected)>, Failure> {
+async fn daemon_state(client: &Client) -> Result<Option<(BoardFaults, Disconnected)>, Failure> {
     let root = client.root();
     if OwnerLock::owner(root).is_none() {
         return Ok(None);

@@ -188,11 +188,11 @@ pub(super) fn value(error: &Error, words: &[OsString]) -> Option<&'static str> {
     };
     let (verb, _) = verb_and_rest(words)?;
     let verb = if verb == "ls" { "list" } else { verb };
-    let said = refused.map(|kind| match error.get(kind) {
-        Some(ContextValue::String(said)) => Some(said.as_str()),
+    let values = refused.map(|kind| match error.get(kind) {
+        Some(ContextValue::String(value)) => Some(value.as_str()),
         Some(_) | None => None,
     });
-    let row = VALUES.iter().find(|(of, value, _)| *of == verb && said.contains(&Some(value)));
+    let row = VALUES.iter().find(|(of, value, _)| *of == verb && values.contains(&Some(value)));
     row.map(|(.., hint)| *hint)
 }
 
@@ -261,8 +261,8 @@ mod tests {
             ("supervisor --json status supervisor", "supervisor status"),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let said = pair(&words).unwrap().hint.unwrap();
-            assert!(said.contains(hint), "{line}: {said}");
+            let shown = pair(&words).unwrap().hint.unwrap();
+            assert!(shown.contains(hint), "{line}: {shown}");
         }
         for line in ["supervisor run -- watch date", "supervisor run make", "supervisor service reload"] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -71,9 +71,9 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
         output.value(&LoginReport { name, tenant, kept, released })?;
         return Ok(0);
     }
-    let whose = tenant.map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
+    let of_tenant = tenant.map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
     let files: Vec<String> = kept.iter().map(|path| printable(&path.display().to_string())).collect();
-    output.text(&format!("Kept the login of {name}{whose}: {}\n", files.join(" ")))?;
+    output.text(&format!("Kept the login of {name}{of_tenant}: {}\n", files.join(" ")))?;
     for hold in released {
         output.text(&format!("Released {}\n", printable(&hold)))?;
     }
@@ -82,17 +82,17 @@ pub(super) async fn run(line: &CommandLine, verb: Login) -> Result<u8, Failure> 
 
 async fn forget_kept(client: &Client, verb: &Login, output: Output) -> Result<u8, Failure> {
     let Login { name, tenant, forget: _ } = verb;
-    let whose = tenant.as_ref().map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
+    let of_tenant = tenant.as_ref().map(|tenant| format!(" (tenant {tenant})")).unwrap_or_default();
     let Forgotten { was_kept, left } = forget(client, name, tenant.as_ref()).await?;
     output.warn(&left);
     if !was_kept {
-        return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{whose}"))
+        return Err(Failure::new(Code::NotFound, format!("nothing is kept for {name}{of_tenant}"))
             .hint(format!("look into {}", client.root().kept().display())));
     }
     if output.json() {
         output.value(&serde_json::json!({ "name": name, "tenant": tenant, "forgotten": true }))?;
     } else {
-        output.text(&format!("Removed all that was kept for {name}{whose}, its login as well\n"))?;
+        output.text(&format!("Removed all that was kept for {name}{of_tenant}, its login as well\n"))?;
     }
     Ok(0)
 }

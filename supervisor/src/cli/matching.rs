@@ -28,7 +28,7 @@ pub(super) enum Selection {
 }
 
 pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) -> Result<u8, Failure> {
-    let ids = match said(client, &verb.matching(), V::NAME, verb.default_statuses(), output).await? {
+    let ids = match selection(client, &verb.matching(), V::NAME, verb.default_statuses(), output).await? {
         Selection::Ids => return super::call(client, verb, output).await,
         Selection::Nothing => return Ok(0),
         Selection::Tasks(ids) => ids,
@@ -44,7 +44,7 @@ pub(super) async fn run<V: OnTasks>(client: &Client, verb: V, output: Output) ->
 
 /// Returns the tasks that a filter selects, after a person has confirmed the verb for them. Without a status, the
 /// filter selects tasks in one of `of`.
-pub(super) async fn said(
+pub(super) async fn selection(
     client: &Client,
     matching: &Matching,
     verb: &str,

@@ -285,11 +285,11 @@ mod tests {
         ] {
             let words = ["supervisor"].into_iter().chain(line.split_whitespace()).map(OsString::from);
             let words: Vec<OsString> = words.collect();
-            let said = |parsed: Result<ArgMatches, clap::Error>| match parsed {
+            let parsed_as = |parsed: Result<ArgMatches, clap::Error>| match parsed {
                 Ok(matches) => format!("{:?}", Cli::from_arg_matches(&matches).unwrap()),
                 Err(error) => format!("{:?} {error}", error.kind()),
             };
-            assert_eq!(said(matches(&words)), said(command().try_get_matches_from(&words)), "{line}");
+            assert_eq!(parsed_as(matches(&words)), parsed_as(command().try_get_matches_from(&words)), "{line}");
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) fn answer(error: &Error, words: &[OsString]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let failure = other_word(error, words).unwrap_or_else(|| {
-        let failure = failure(&said(error, words), words);
+        let failure = failure(&error_text(error, words), words);
         match foreign_commands::value(error, words)
             .map(str::to_owned)
             .or_else(|| in_common(error, words).or_else(|| example(error, words)))
@@ -137,7 +137,7 @@ fn is_like(typed: &str, like: &str) -> bool {
 
 /// Returns clap's message with two changes: an invalid number is refused with a description of what to write, and the
 /// advice to use `--` is kept only where that works.
-fn said(error: &Error, words: &[OsString]) -> String {
+fn error_text(error: &Error, words: &[OsString]) -> String {
     let mut text = error.render().to_string();
     if let Some((before, from)) = text.split_once("\n\n  tip: to pass ")
         && !is_taken_behind_dashes(error, words)
@@ -182,7 +182,7 @@ fn failure(text: &str, words: &[OsString]) -> Failure {
     let name = meant.get_bin_name().unwrap_or("supervisor").to_owned();
     // The usage in clap's error shows the given options as mandatory.
     let text = match text.split_once("\n\nUsage: ") {
-        Some((said, _)) => format!("{said}\n\n{}", meant.render_usage()),
+        Some((expected, _)) => format!("{expected}\n\n{}", meant.render_usage()),
         None => text.to_owned(),
     };
     Failure::usage(text).hint(format!("{name} --help"))
@@ -279,7 +279,7 @@ mod tests {
             let words: Vec<OsString> =
                 [&["supervisor"], words].concat().into_iter().map(Into::into).collect();
             let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
-            said(&error, &words)
+            error_text(&error, &words)
         };
         assert!(refused(&["comment", "t_0123abcd", "--- broken"]).contains("tip: to pass"));
         for words in [
@@ -296,13 +296,13 @@ mod tests {
     fn a_number_of_seconds_that_is_none_is_refused_in_words_that_say_what_to_write() {
         let words = ["supervisor", "status", "--watch", "--interval", "abc"].map(OsString::from);
         let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
-        let text = said(&error, &words);
+        let text = error_text(&error, &words);
         assert!(text.contains("write a number, such as 0.5") && !text.contains("literal"), "{text}");
     }
 
     #[test]
     fn a_negative_number_is_a_value_like_any_other() {
-        for (words, said) in [
+        for (words, expected) in [
             (
                 ["supervisor", "create", "x", "--max-retries", "-5"],
                 "invalid value '-5' for '--max-retries <N>'",
@@ -314,7 +314,7 @@ mod tests {
             (["supervisor", "list", "--limit", "-5", "--why"], "invalid value '-5' for '--limit <N>'"),
         ] {
             let error = crate::cli::command().try_get_matches_from(words).unwrap_err().render().to_string();
-            assert!(error.contains(said) && !error.contains("tip:"), "{error}");
+            assert!(error.contains(expected) && !error.contains("tip:"), "{error}");
         }
         let words = ["supervisor", "create", "x", "--priority", "-5"];
         assert!(crate::cli::command().try_get_matches_from(words).is_ok());

@@ -265,7 +265,7 @@ pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u
                     home.dir().display()
                 )
             });
-            told(client, "Removed", name.clone(), path, kept.collect(), output).await
+            print_change(client, "Removed", name.clone(), path, kept.collect(), output).await
         }
     }
 }
@@ -332,17 +332,17 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
     let Adopted { draft, left_out, is_profile } =
         adopt(&text).map_err(|fault| refuse(fault.line, &fault.message))?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let said = draft.settings.name.clone().unwrap_or_else(|| stem.to_owned());
+    let requested = draft.settings.name.clone().unwrap_or_else(|| stem.to_owned());
     let name = match named {
         Some(name) => name,
-        None => said.parse().map_err(|e| {
-            Failure::usage(format!("`{said}` is not a name of a profile: {e}")).hint("choose one with --name")
+        None => requested.parse().map_err(|e| {
+            Failure::usage(format!("`{requested}` is not a name of a profile: {e}")).hint("choose one with --name")
         })?,
     };
     let mut left_out = left_out;
     left_out.extend(draft.grants());
     // If the name is the same, the text is kept with its comments.
-    let text = if is_profile && said == name.as_str() { text } else { draft.text(name.as_str()) };
+    let text = if is_profile && requested == name.as_str() { text } else { draft.text(name.as_str()) };
     Ok((name, text, left_out))
 }
 
@@ -376,11 +376,11 @@ async fn written(
         warnings.push(format!("the tasks of the lane `{name}` have this profile from now on"));
     }
     let path = files::write(client.root(), &name, text)?;
-    told(client, done, name, path, warnings, output).await
+    print_change(client, done, name, path, warnings, output).await
 }
 
 /// Makes the daemon read the profiles again. Reports the changes, and obstacles of the profile.
-async fn told(
+async fn print_change(
     client: &Client,
     done: &str,
     name: Profile,

@@ -270,9 +270,9 @@ fn checked(path: &Path) -> CheckedSchedules {
         let name = name_of(path)?;
         let text = read_text(path).map_err(|e| e.to_string())?;
         let planned = if is_foreign(path) {
-            let said = installed(&name, path, &text)?;
+            let name_in_file = installed(&name, path, &text)?;
             let at = |(key, why): (&str, String)| format!("{}: {key}: {why}", path.display());
-            Planned::of(&name, said).map_err(at)?
+            Planned::of(&name, name_in_file).map_err(at)?
         } else {
             Planned::parse(&name, &text, path).map_err(|defect| defect.to_string())?
         };
@@ -297,11 +297,11 @@ async fn import(
     replace: bool,
     output: Output,
 ) -> Result<u8, Failure> {
-    let (said, schedule) = imported(file, &read_text(file)?)?;
+    let (name_in_file, schedule) = imported(file, &read_text(file)?)?;
     let unnamed = |why: String| Failure::usage(why).hint("choose a name with --name");
-    let name = match (name, said) {
+    let name = match (name, name_in_file) {
         (Some(name), _) => name,
-        (None, Some(said)) => said.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
+        (None, Some(name_in_file)) => name_in_file.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
         (None, None) => name_of(file).map_err(unnamed)?,
     };
     let path = path_of(client.root(), &name);

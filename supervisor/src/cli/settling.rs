@@ -94,8 +94,8 @@ impl Settling {
             self.events.wait = if self.starting.is_empty() { WAIT_SECONDS } else { START_SECONDS };
             let page = client.call(&self.events).await?;
             self.events.since = page.cursor;
-            let told = page.events.into_iter().filter_map(|event| event.task_id);
-            for task in told.chain(self.starting.drain(..)) {
+            let changed = page.events.into_iter().filter_map(|event| event.task_id);
+            for task in changed.chain(self.starting.drain(..)) {
                 if self.open.contains(&task) && !self.due.contains(&task) {
                     self.due.push_back(task);
                 }

@@ -35,6 +35,6 @@ async fn show_worker(client: &Client, shown: &ShownTask, screen: &mut Screen) {
     let Ok(report) = client.call(&asked).await else { return };
     if let Some(worker) = report.workers.iter().find(|worker| worker.run.task == shown.task.id) {
         screen.heading("Worker");
-        screen.hanging("  ", &printable(&worker.told()));
+        screen.hanging("  ", &printable(&worker.state_line()));
     }
 }

@@ -224,10 +224,10 @@ async fn written(
     let path = tenant_file::write(client.root(), &name, text)?;
     let reloaded = client.call(&Reload::default()).await?;
     warnings.extend(reloaded.defects.iter().map(ToString::to_string));
-    told(done, &Changed { name, path, cancelled: Vec::new(), warnings }, output)
+    print_change(done, &Changed { name, path, cancelled: Vec::new(), warnings }, output)
 }
 
-fn told(done: &str, changed: &Changed, output: Output) -> Result<u8, Failure> {
+fn print_change(done: &str, changed: &Changed, output: Output) -> Result<u8, Failure> {
     if output.json() {
         output.value(changed)?;
     } else {
@@ -273,7 +273,7 @@ async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> 
         "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
     )];
     warnings.extend(tenant_file::kept(client.root(), &name, &text));
-    told("Removed", &Changed { name, path, cancelled, warnings }, output)
+    print_change("Removed", &Changed { name, path, cancelled, warnings }, output)
 }
 
 /// Cancels the tasks of a tenant that may still start or that run. A blocked task keeps waiting for a person.

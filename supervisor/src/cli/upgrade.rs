@@ -79,17 +79,17 @@ async fn ask(line: &CommandLine, program: &Path) -> Result<u8, Failure> {
             "the program of the other release, such as ./supervisor-new",
         )
     })?;
-    let Ok(told) = tokio::time::timeout(WITHIN, ProgramOutput::read_from(&mut asked)).await else {
+    let Ok(output) = tokio::time::timeout(WITHIN, ProgramOutput::read_from(&mut asked)).await else {
         let why = format!("it has not answered within {}", kernel::brief(WITHIN));
         return Err(no_answer(line, program, &why));
     };
-    let told = told.map_err(|e| Failure::file("read the answer of", program, &e))?;
-    if let Ok(found) = serde_json::from_slice::<Adoption>(&told.stdout) {
+    let output = output.map_err(|e| Failure::file("read the answer of", program, &e))?;
+    if let Ok(found) = serde_json::from_slice::<Adoption>(&output.stdout) {
         report(line, &found)
     } else {
-        let said = String::from_utf8_lossy(&told.stderr);
-        let said = said.lines().next().map(|said| format!(": {}", cut(&printable(said), SHOWN)));
-        let why = format!("it prints no record ({}){}", told.status, said.unwrap_or_default());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = stderr.lines().next().map(|stderr| format!(": {}", cut(&printable(stderr), SHOWN)));
+        let why = format!("it prints no record ({}){}", output.status, stderr.unwrap_or_default());
         Err(no_answer(line, program, &why))
     }
 }

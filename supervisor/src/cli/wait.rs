@@ -61,18 +61,18 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
     // Events contain full ids only.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::of(client, &wait.task_ids).await?;
-    let mut told = WaitReport { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
+    let mut report = WaitReport { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
     // Tasks that have ended already are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {
-        if told.tell(&shown, code)? {
+        if report.report(&shown, code)? {
             return Ok(code);
         }
     }
     let Some(limit) = wait.timeout else {
-        return told.all(client, &mut settling).await;
+        return report.all(client, &mut settling).await;
     };
     let limit = limit.duration();
-    if let Ok(code) = tokio::time::timeout(limit, told.all(client, &mut settling)).await {
+    if let Ok(code) = tokio::time::timeout(limit, report.all(client, &mut settling)).await {
         return code;
     }
     let open: Vec<&str> = settling.open().iter().map(TaskId::as_str).collect();
@@ -95,7 +95,7 @@ impl WaitReport<'_> {
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
         settling.warn_without_daemon(client).await;
         while let Some((shown, code)) = settling.next(client).await? {
-            if self.tell(&shown, code)? {
+            if self.report(&shown, code)? {
                 return Ok(code);
             }
         }
@@ -103,7 +103,7 @@ impl WaitReport<'_> {
     }
 
     /// Prints the outcome of a task. Returns true if no further task need be awaited.
-    fn tell(&mut self, shown: &ShownTask, exit_code: u8) -> Result<bool, Failure> {
+    fn report(&mut self, shown: &ShownTask, exit_code: u8) -> Result<bool, Failure> {
         let task = &shown.task;
         for (code, _) in self.codes.iter_mut().zip(&self.wait.task_ids).filter(|(_, id)| **id == task.id) {
             *code = exit_code;
@@ -132,7 +132,7 @@ impl WaitReport<'_> {
 pub(super) fn ending(shown: &ShownTask) -> String {
     const WIDTH: usize = 200;
     let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);
-    let said = why.or_else(|| shown.latest_summary.clone());
-    let said = said.and_then(|text| text.lines().next().map(printable)).unwrap_or_default();
-    if said.is_empty() { said } else { format!(": {}", cut(&said, WIDTH)) }
+    let summary = why.or_else(|| shown.latest_summary.clone());
+    let summary = summary.and_then(|text| text.lines().next().map(printable)).unwrap_or_default();
+    if summary.is_empty() { summary } else { format!(": {}", cut(&summary, WIDTH)) }
 }

@@ -16,7 +16,7 @@ const MOST: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// The last reason of each task.
-    told: BTreeMap<TaskId, WaitingCode>,
+    reported: BTreeMap<TaskId, WaitingCode>,
     has_warned: bool,
 }
 
@@ -30,11 +30,11 @@ impl Waits {
             WaitingCode::Starting | WaitingCode::Ending | WaitingCode::Turn | WaitingCode::NoDaemon
         );
         let task = &shown.task.id;
-        if is_brief || (self.told.len() == MOST && !self.told.contains_key(task)) {
+        if is_brief || (self.reported.len() == MOST && !self.reported.contains_key(task)) {
             return;
         }
         // Only the code is compared, because the text may contain a time that changes.
-        if self.told.insert(task.clone(), why.code) != Some(why.code) {
+        if self.reported.insert(task.clone(), why.code) != Some(why.code) {
             complain(&printable(&sentence(task, shown.task.status, why)));
         }
     }

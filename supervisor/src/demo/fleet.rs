@@ -179,10 +179,10 @@ async fn survey(
     let leader = |seen: &&SeenProcess| seen.pid == seen.session;
     // The worker itself leads a session too.
     let escaped = brood.iter().filter(leader).count().saturating_sub(1);
-    let told =
+    let seen =
         format!("{} while it ran, {escaped} in sessions of their own", Counted(brood.len(), "process"));
     let name = "one leaves grandchildren behind";
-    report.check(STORY, name, "3 or more in sessions of their own", told, ExpectationResult::of(escaped >= 3));
+    report.check(STORY, name, "3 or more in sessions of their own", seen, ExpectationResult::of(escaped >= 3));
     Ok(brood)
 }
 
@@ -245,11 +245,11 @@ async fn check_work(
         }
     }
     let plain = fleet.iter().filter(|member| member.place.role == Role::Works).count();
-    let told = match wrong.first() {
+    let seen = match wrong.first() {
         None => format!("{right} right totals"),
         Some(first) => format!("{right} right totals; {first}"),
     };
-    report.equal(STORY, format!("{plain} ledgers are added up"), format!("{plain} right totals"), told);
+    report.equal(STORY, format!("{plain} ledgers are added up"), format!("{plain} right totals"), seen);
     if owners.differ() {
         let name = "each worker has a user of its own";
         let root = if uids.contains(&0) { ", root among them" } else { ", none of them root" };
@@ -277,11 +277,11 @@ fn outcomes(shown: &Shown) -> String {
 fn check_question(shown: &Shown, report: &mut DemoReport) {
     let asked = shown.runs.first().and_then(|run| run.error.clone()).unwrap_or_default();
     let answered = shown.runs.last().and_then(|run| run.metadata.as_ref()?.get("currency")?.as_str());
-    let told = format!("{}; asked `{asked}`, used {}", outcomes(shown), answered.unwrap_or("no answer"));
+    let seen = format!("{}; asked `{asked}`, used {}", outcomes(shown), answered.unwrap_or("no answer"));
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(STORY, "one asks, is answered, goes on", expected, told, ExpectationResult::of(ok));
+    report.check(STORY, "one asks, is answered, goes on", expected, seen, ExpectationResult::of(ok));
 }
 
 fn check_crash(shown: &Shown, report: &mut DemoReport) {
@@ -295,17 +295,17 @@ fn check_overrun(shown: &Shown, brood: &[SeenProcess], report: &mut DemoReport) 
         && task.block_kind == Some(BlockKind::GaveUp)
         && run.is_some_and(|run| run.outcome == Some(Outcome::TimedOut));
     let kind = task.block_kind.map_or_else(|| "-".to_owned(), |kind| kind.to_string());
-    let told = format!("{} ({kind})", outcomes(shown));
+    let seen = format!("{} ({kind})", outcomes(shown));
     let limit = kernel::brief(task.limits.max_runtime.unwrap_or_default());
     let name = format!("one runs past its {limit} and is ended");
-    report.check(STORY, name, "timed_out, then blocked (gave_up)", told, ExpectationResult::of(ok));
+    report.check(STORY, name, "timed_out, then blocked (gave_up)", seen, ExpectationResult::of(ok));
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
-    let told = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
+    let seen = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
     let ok = left == 0 && !brood.is_empty();
-    report.check(STORY, "its grandchildren end with it", "none left", told, ExpectationResult::of(ok));
+    report.check(STORY, "its grandchildren end with it", "none left", seen, ExpectationResult::of(ok));
 }
 
 fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
@@ -328,8 +328,8 @@ fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
         };
         let name = format!("a thief is refused {}", loot.what);
         let expected = "read without the sandbox; EACCES, EPERM or ENOENT inside";
-        let told = format!("{outside} without the sandbox; {word} inside");
-        report.check(Story::Theft, name, expected, told, verdict);
+        let seen = format!("{outside} without the sandbox; {word} inside");
+        report.check(Story::Theft, name, expected, seen, verdict);
         let path = loot.target.path();
         report.denials.push(RefusedAttempt { what: loot.what, path, outside, inside: word, why });
     }

@@ -228,23 +228,23 @@ fn sandbox(report: Option<&serde_json::Value>) -> String {
 /// Stops the daemon, and makes sure that no process of this root survives.
 async fn clean_up(server: DemoServer, board: &Board, root: &Root, report: &mut DemoReport) {
     let stopped = server.stop(board.client()).await;
-    let told = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
+    let seen = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
     let verdict = ExpectationResult::of(stopped.is_some_and(|status| status.success()));
-    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", told, verdict);
+    report.check(WHOLE, "the daemon stops when asked", "exit status: 0", seen, verdict);
     let mark = root.dir().display().to_string();
     let census = processes::mentioning(&mark);
     report.survivors += census.found.len();
     report.processes_checked = report.processes_checked.max(census.checked);
-    let told = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
-    report.check(WHOLE, "no process is left", "none left", told, ExpectationResult::of(census.found.is_empty()));
+    let seen = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
+    report.check(WHOLE, "no process is left", "none left", seen, ExpectationResult::of(census.found.is_empty()));
     for left in &census.found {
         left.kill();
     }
     // Without cgroups, none can be left.
     if let Ok(group) = cgroup::of_root(root.dir()) {
-        let told =
+        let seen =
             if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
-        report.equal(WHOLE, "no cgroup is left", "none left", told);
+        report.equal(WHOLE, "no cgroup is left", "none left", seen);
     }
 }
 

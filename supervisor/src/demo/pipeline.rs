@@ -126,18 +126,18 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let seen = summary(merged);
     let lines = seen.lines().count();
     let verdict = ExpectationResult::of(merged.task.status == Status::Done && seen == expected.join("\n"));
-    let told = if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
-    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), told, verdict);
+    let seen = if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
+    report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, verdict);
     // Event ids only grow, so the claim must come after all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
     let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));
-    let told = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
+    let seen = format!("ended at events {ends:?}, claimed at {}", claim.unwrap_or_default());
     report.check(
         STORY,
         "the fan-in waited for all three",
         "claimed after all three",
-        told,
+        seen,
         ExpectationResult::of(waited),
     );
 }

@@ -141,12 +141,12 @@ pub(super) fn check(source: &RepositorySource, after_clone: Option<&Standing>, m
         }
     };
     if now == *before {
-        let told = format!(
+        let seen = format!(
             "same HEAD, {}, {}",
             Counted(now.references.len(), "reference"),
             Counted(now.changes.len(), "changed path")
         );
-        report.check(part, name, expected, told, ExpectationResult::Ok);
+        report.check(part, name, expected, seen, ExpectationResult::Ok);
         return;
     }
     let parts = [
@@ -159,12 +159,12 @@ pub(super) fn check(source: &RepositorySource, after_clone: Option<&Standing>, m
     let marked = marks.iter().any(|mark| names.iter().any(|name| name.contains(mark)));
     let foreign = after_clone == Some(before) && !marked && !marks.is_empty();
     let parts = parts.join(", ");
-    let told = if foreign {
+    let seen = if foreign {
         format!("the same when it had been cloned; then somebody else changed {parts}")
     } else {
         format!("another {parts}")
     };
-    report.check(part, name, expected, told, ExpectationResult::of(foreign));
+    report.check(part, name, expected, seen, ExpectationResult::of(foreign));
 }
 
 fn work(

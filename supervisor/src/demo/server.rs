@@ -65,7 +65,7 @@ impl DemoServer {
         let mut child =
             command.spawn().map_err(|e| Failure::failed(format!("failed to start the daemon: {e}")))?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
-        let told = async {
+        let notice = async {
             let mut notice = [0_u8; 512];
             loop {
                 let length = ready.recv(&mut notice).await?;
@@ -76,7 +76,7 @@ impl DemoServer {
         };
         let started = tokio::select! {
             // Either way the wait is over; the other branch is not used afterwards.
-            told = told => told.map_err(|e| format!("its notice cannot be read: {e}")),
+            notice = notice => notice.map_err(|e| format!("its notice cannot be read: {e}")),
             ended = child.wait() => Err(match ended {
                 Ok(status) => format!("it ended with {status}"),
                 Err(e) => e.to_string(),
@@ -88,9 +88,9 @@ impl DemoServer {
         match started {
             Ok(()) => Ok(server),
             Err(why) => {
-                let said = last_lines(&log);
+                let log_lines = last_lines(&log);
                 server.end().await;
-                Err(Failure::failed(format!("the demo's daemon did not start: {why}{said}")))
+                Err(Failure::failed(format!("the demo's daemon did not start: {why}{log_lines}")))
             }
         }
     }
@@ -124,5 +124,5 @@ impl DemoServer {
 fn last_lines(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(3).collect();
-    lines.into_iter().rev().fold(String::new(), |said, line| said + "\n  " + line)
+    lines.into_iter().rev().fold(String::new(), |log_lines, line| log_lines + "\n  " + line)
 }

@@ -276,10 +276,10 @@ mod tests {
             let failure = answered(200, &[JSON], &[body]).unwrap_err();
             assert!(failure.message.contains("the answer of the service is not a verdict"), "{failure}");
         }
-        let said = |body: &[u8]| answered(200, &[JSON], &[body]).unwrap_err().message;
-        let both = said(b"{\"complete\": {}, \"block\": {}}");
+        let error = |body: &[u8]| answered(200, &[JSON], &[body]).unwrap_err().message;
+        let both = error(b"{\"complete\": {}, \"block\": {}}");
         assert!(both.contains("one verdict is to be given, and there is block and complete"), "{both}");
-        assert!(said(b"{}").contains("there is none"));
+        assert!(error(b"{}").contains("there is none"));
         let long = vec![b'x'; VERDICT_BYTES];
         let mut kept = RetainedParts::new(VerdictPlace::Json);
         for _ in 0..4 {

@@ -36,14 +36,14 @@ impl ServiceVerdict {
 
     /// Reports the verdict to the board. Any refusal becomes a plain failure of this run.
     pub(super) async fn tell(self, client: &Client) -> Result<(), Failure> {
-        let told = match self {
+        let reported = match self {
             ServiceVerdict::Complete(verb) => tell(client, verb).await,
             ServiceVerdict::Block(verb) => tell(client, verb).await,
             ServiceVerdict::RequestReview(verb) => tell(client, verb).await,
             ServiceVerdict::Approve(verb) => tell(client, verb).await,
             ServiceVerdict::RequestChanges(verb) => tell(client, verb).await,
         };
-        told.map_err(|refusal| Failure {
+        reported.map_err(|refusal| Failure {
             hint: refusal.hint,
             ..Failure::failed(format!("the board refuses the verdict of the service: {}", refusal.message))
         })

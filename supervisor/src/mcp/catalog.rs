@@ -68,8 +68,8 @@ impl VerbTool {
     fn of<V: Command>() -> Option<Self> {
         let about = V::TOOL?.about;
         let schema = schema_for!(V);
-        let told = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        let description = format!("{}. {about}", told.trim_end_matches('.'));
+        let about_request = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{}. {about}", about_request.trim_end_matches('.'));
         let reads = V::EFFECT == Effect::Read;
         let annotations = ToolAnnotations::new().read_only(reads).destructive(false).open_world(false);
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))

@@ -74,9 +74,9 @@ async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
 
 /// True if a body claims to be JSON and is not.
 fn is_no_json(head: &Parts, body: &[u8]) -> bool {
-    let said = head.headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
-    let is_said = said.trim_start().to_ascii_lowercase().starts_with("application/json");
-    head.method == Method::POST && is_said && serde_json::from_slice::<IgnoredAny>(body).is_err()
+    let content_type = head.headers.get(CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok()).unwrap_or_default();
+    let is_json = content_type.trim_start().to_ascii_lowercase().starts_with("application/json");
+    head.method == Method::POST && is_json && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
 /// Returns the JSON-RPC error for a text that is not JSON.

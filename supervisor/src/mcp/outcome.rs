@@ -78,8 +78,8 @@ mod tests {
 
     /// Returns a failure as a client receives it from a daemon.
     fn failure_of_the_wire(failure: &Failure) -> Failure {
-        let told = serde_json::to_string(&Problem::from(failure)).unwrap();
-        serde_json::from_str::<Problem>(&told).unwrap().into()
+        let problem = serde_json::to_string(&Problem::from(failure)).unwrap();
+        serde_json::from_str::<Problem>(&problem).unwrap().into()
     }
 
     #[test]
@@ -99,17 +99,17 @@ mod tests {
 
     #[test]
     fn a_worker_is_not_told_to_call_what_it_may_not() {
-        let told = |hint: &str, is_worker| {
+        let problem = |hint: &str, is_worker| {
             let failure = Failure::new(Code::NotFound, "no").hint(hint);
             text(&of::<Show>(Err(failure), is_worker)).contains(hint)
         };
         for hint in
             ["see `supervisor list`", "supervisor boards list", "let it be read: `supervisor service reload`"]
         {
-            assert!(!told(hint, true) && told(hint, false), "{hint}");
+            assert!(!problem(hint, true) && problem(hint, false), "{hint}");
         }
         for hint in ["see what happened: supervisor show t_1", "the supervisor is stopping", "name a task"] {
-            assert!(told(hint, true), "{hint}");
+            assert!(problem(hint, true), "{hint}");
         }
     }
 

@@ -78,7 +78,7 @@ impl<'a> Carrier<'a> {
     }
 
     async fn tell(&mut self, done: ProjectedWork, stage: Stage) {
-        let ProjectedWork { created, linked, said, alive, verdict, more } = done;
+        let ProjectedWork { created, linked, said: comments, alive, verdict, more } = done;
         let before = self.refused.len() + self.more;
         let made: Vec<(String, String)> = linked
             .iter()
@@ -91,17 +91,17 @@ impl<'a> Carrier<'a> {
         // Links to new tasks were made together with them.
         for (parent, child) in linked.iter().filter(|link| !made.contains(link)) {
             let link = json!({ "parent_id": self.own_id(parent), "child_id": self.own_id(child) });
-            let told = self.call::<Link>(link).await;
-            self.note(told.map(drop), &format!("the link {parent} → {child}"), stage);
+            let outcome = self.call::<Link>(link).await;
+            self.note(outcome.map(drop), &format!("the link {parent} → {child}"), stage);
         }
-        for ProjectedRemark { task, body } in said {
+        for ProjectedRemark { task, body } in comments {
             let comment = json!({ "task_id": self.own_id(&task), "body": self.ours(&body) });
-            let told = self.call::<Comment>(comment).await;
-            self.note(told.map(drop), &format!("the comment on {task}"), stage);
+            let outcome = self.call::<Comment>(comment).await;
+            self.note(outcome.map(drop), &format!("the comment on {task}"), stage);
         }
         if let Some(note) = alive {
-            let told = self.call::<Heartbeat>(json!({ "task_id": self.own, "note": note })).await;
-            self.note(told.map(drop), "the heartbeat", stage);
+            let outcome = self.call::<Heartbeat>(json!({ "task_id": self.own, "note": note })).await;
+            self.note(outcome.map(drop), "the heartbeat", stage);
         }
         if more {
             self.refuse(
@@ -112,8 +112,8 @@ impl<'a> Carrier<'a> {
         if self.refused.len() + self.more > before {
             // Before the verdict, because the run can say nothing after it.
             let text = format!("Of what its program did on its own board was refused:\n{}", self.refused());
-            let said = self.call::<Comment>(json!({ "task_id": self.own, "body": text })).await;
-            if let Err(failure) = said {
+            let outcome = self.call::<Comment>(json!({ "task_id": self.own, "body": text })).await;
+            if let Err(failure) = outcome {
                 complain(&format!("warning: the board does not know what was refused: {failure}"));
             }
         }
@@ -178,7 +178,7 @@ impl<'a> Carrier<'a> {
     }
 
     async fn end(&mut self, ending: ProjectedEnd, stage: Stage) {
-        let (what, told) = match ending {
+        let (what, outcome) = match ending {
             ProjectedEnd::Completed { result, summary, metadata, event } => {
                 let request = self.handoff(result, summary, metadata.as_deref(), event.as_deref());
                 ("kanban_complete", self.call::<Complete>(request).await.map(drop))
@@ -189,8 +189,8 @@ impl<'a> Carrier<'a> {
                 ("kanban_block", self.call::<Block>(request).await.map(drop))
             }
         };
-        let is_refused = told.is_err();
-        self.note(told, what, stage);
+        let is_refused = outcome.is_err();
+        self.note(outcome, what, stage);
         if is_refused
             && stage == Stage::Working
             && let Err(error) = self.board.reopen()
@@ -270,8 +270,8 @@ impl<'a> Carrier<'a> {
         self.client.call(&verb).await
     }
 
-    fn note(&mut self, told: Result<(), Failure>, what: &str, stage: Stage) {
-        let Err(failure) = told else { return };
+    fn note(&mut self, outcome: Result<(), Failure>, what: &str, stage: Stage) {
+        let Err(failure) = outcome else { return };
         let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
         self.refuse(stage, format!("{what}: {}{hint}", failure.message));
     }
@@ -279,9 +279,9 @@ impl<'a> Carrier<'a> {
     fn refuse(&mut self, stage: Stage, text: String) {
         complain(&format!("refused: {text}"));
         if stage == Stage::Working {
-            let said =
+            let reply =
                 format!("Refused, and nothing has changed: {text}. If your task has not ended, go on.");
-            if let Err(error) = self.board.answer(&said, now()) {
+            if let Err(error) = self.board.answer(&reply, now()) {
                 complain(&format!("warning: its own board does not say so: {error}"));
             }
         }

@@ -148,6 +148,6 @@ async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure
 
 /// Returns the media type of a file as given at upload, if it is valid in a header.
 fn media_type(file: &Attachment) -> String {
-    let told = file.content_type.as_deref().filter(|told| header::HeaderValue::from_str(told).is_ok());
-    told.unwrap_or("application/octet-stream").to_owned()
+    let content_type = file.content_type.as_deref().filter(|content_type| header::HeaderValue::from_str(content_type).is_ok());
+    content_type.unwrap_or("application/octet-stream").to_owned()
 }

@@ -354,7 +354,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
         let lab = Lab::new();
         let (router, begun) = (router(&lab), lab.service.begun());
         let body = json!({ "task_id": lab.task.as_str(), "body": "said" });
-        let said = || asked(router.clone(), request(Peer::Worker, ("comment", &body)), usize::MAX);
+        let send = || asked(router.clone(), request(Peer::Worker, ("comment", &body)), usize::MAX);
         // No write happens until this ends.
         let (go, gone) = std::sync::mpsc::channel::<()>();
         lab.board.writer().unwrap().submit(
@@ -365,7 +365,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
             drop,
         );
         for at_once in 1..=2 {
-            let client = tokio::spawn(said());
+            let client = tokio::spawn(send());
             let has_begun = async {
                 while begun.len() < at_once {
                     tokio::task::yield_now().await;
@@ -375,7 +375,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
             client.abort();
             client.await.unwrap_err();
         }
-        let third = tokio::spawn(said());
+        let third = tokio::spawn(send());
         // The token is looked up, then the request gets its permit.
         for _ in 0..3 {
             tokio::task::yield_now().await;
@@ -386,7 +386,7 @@ fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_lo
         assert_eq!(third.await.unwrap(), Some(StatusCode::OK));
         lab.rest().await;
         for _ in 0..3 {
-            assert_eq!(said().await, Some(StatusCode::OK), "all turns are given back");
+            assert_eq!(send().await, Some(StatusCode::OK), "all turns are given back");
         }
     });
 }

@@ -54,7 +54,7 @@ fn a_long_reason_leaves_a_title_its_twenty_characters() {
 #[test]
 fn a_notice_stands_for_some_seconds_and_a_refusal_for_longer() {
     let at = |seconds| TopMessage::Time(Duration::from_secs(seconds));
-    for (acted, told, stands, gone) in [
+    for (acted, expected, stands, gone) in [
         (Ok("retried t_1".to_owned()), "retried t_1", 105, 106),
         (Err("it is running".to_owned()), "refused: it is running", 111, 112),
     ] {
@@ -63,9 +63,9 @@ fn a_notice_stands_for_some_seconds_and_a_refusal_for_longer() {
         model.update(TopMessage::Acted(acted));
         assert_eq!(model.notice_ends(), Some(Duration::from_secs(gone)));
         model.update(at(stands));
-        assert!(text(&model, 80, 24).contains(told));
+        assert!(text(&model, 80, 24).contains(expected));
         model.update(at(gone));
-        assert!(!text(&model, 80, 24).contains(told));
+        assert!(!text(&model, 80, 24).contains(expected));
         assert_eq!(model.notice_ends(), None, "nothing is waited for");
     }
     // A key ends it at once, and a later one has its own duration.

@@ -241,8 +241,8 @@ impl Model {
     fn typed(&mut self, prompt: Prompt) -> Vec<TopAction> {
         let Prompt { purpose, text } = prompt;
         let text = text.trim().to_owned();
-        let said = (!text.is_empty()).then_some(text);
-        match (purpose, said) {
+        let entered = (!text.is_empty()).then_some(text);
+        match (purpose, entered) {
             (Purpose::Search, search) => vec![self.read(self.query.searching(search))],
             (Purpose::Tenant, None) => vec![self.read(self.query.of_tenant(None))],
             (Purpose::Tenant, Some(text)) => match text.parse() {

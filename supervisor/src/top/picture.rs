@@ -144,7 +144,7 @@ pub(super) struct TaskRow {
     pub(super) kind: TaskKind,
     pub(super) word: &'static str,
     pub(super) ink: Ink,
-    pub(super) who: String,
+    pub(super) assignee: String,
     pub(super) tenant: Option<String>,
     pub(super) priority: i64,
     pub(super) title: String,
@@ -178,7 +178,7 @@ impl TaskRow {
             _ => None,
         };
         let spent = worker.and_then(|worker| worker.run.spent.as_ref());
-        let who = match kind {
+        let assignee = match kind {
             TaskKind::InReview => task.reviewer.as_ref().or(task.assignee.as_ref()),
             _ => task.assignee.as_ref(),
         };
@@ -187,7 +187,7 @@ impl TaskRow {
             kind,
             word,
             ink,
-            who: who.map_or_else(|| "-".to_owned(), ToString::to_string),
+            assignee: assignee.map_or_else(|| "-".to_owned(), ToString::to_string),
             tenant: task.tenant.as_ref().map(ToString::to_string),
             priority: task.priority,
             title: start_of(&task.title),
@@ -213,7 +213,7 @@ impl TaskRow {
             kind: TaskKind::Question,
             word: TaskKind::Question.word(),
             ink: status_ink(Status::Blocked),
-            who: assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+            assignee: assignee.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
             tenant: tenant.as_ref().map(ToString::to_string),
             priority: *priority,
             title: start_of(title),

@@ -34,7 +34,7 @@ pub(super) fn row(number: u32, kind: TaskKind, title: &str) -> TaskRow {
         kind,
         word,
         ink: Ink::Cyan,
-        who: "shell".to_owned(),
+        assignee: "shell".to_owned(),
         tenant: None,
         priority: 0,
         title: title.to_owned(),
@@ -56,7 +56,7 @@ fn question() -> TaskRow {
     TaskRow {
         says: question.text.clone(),
         question: Some(question),
-        who: "critic".to_owned(),
+        assignee: "critic".to_owned(),
         ..row(1, TaskKind::Question, "Store the figures of May")
     }
 }
@@ -130,7 +130,7 @@ fn logged(text: &str) -> TopMessage {
 fn every_mode() -> Vec<Model> {
     let mut hostile = picture();
     for row in hostile.groups.iter_mut().flat_map(|group| &mut group.rows) {
-        (row.title, row.says, row.who) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
+        (row.title, row.says, row.assignee) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
         row.tenant = Some(HOSTILE.to_owned());
         row.details = vec![("body", HOSTILE.to_owned())];
         if let Some(question) = &mut row.question {

@@ -49,7 +49,7 @@ pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buff
         }
         _ => list::draw(model, look, body, buffer),
     }
-    said(model, look).render(notice, buffer);
+    notice_line(model, look).render(notice, buffer);
     offered(model, look).render(keys, buffer);
     match &model.mode {
         Mode::Browse | Mode::Peek(_) => {}
@@ -162,7 +162,7 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: ColourUse, width: us
 }
 
 /// Returns the line of the last notice.
-fn said(model: &Model, look: ColourUse) -> Line<'static> {
+fn notice_line(model: &Model, look: ColourUse) -> Line<'static> {
     let mut line = Pieces::of(look);
     match model.notice() {
         Some(Notice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),

@@ -15,7 +15,7 @@ use base::terminal::{Screen, printable};
 use service::details::Details;
 
 /// Limit on the missing files that the reply names.
-const TOLD: usize = 10;
+const LISTED: usize = 10;
 
 /// Back up the board to a file, even while it is in use
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -98,10 +98,10 @@ impl Command for Backup {
             Counted(reply.files, "attached file"),
             Counted(reply.bytes, "byte")
         ));
-        for missing in reply.missing.iter().take(TOLD) {
+        for missing in reply.missing.iter().take(LISTED) {
             screen.line(format!("warning: without {missing}"));
         }
-        if let Some(more) = reply.missing.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        if let Some(more) = reply.missing.len().checked_sub(LISTED).filter(|more| *more > 0) {
             screen.line(format!("warning: and without {more} more, which --json names"));
         }
     }

@@ -172,8 +172,8 @@ pub(crate) fn outcome(settled: &Settled) -> (kernel::Status, Option<String>) {
 /// files only from its own runs.
 pub(crate) fn handed_over(settled: &Settled, handoff: &Handoff) -> (kernel::Status, Option<String>) {
     let (status, note) = outcome(settled);
-    let told = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
-    let declared = handoff.artifacts.len().max(told.map_or(0, Vec::len));
+    let in_metadata = handoff.metadata.as_ref().and_then(|metadata| metadata.get("artifacts")?.as_array());
+    let declared = handoff.artifacts.len().max(in_metadata.map_or(0, Vec::len));
     if settled.effect == kernel::Effect::Now && declared > 0 {
         let warning = "its files stay where they are, because no run of this supervisor made them; keep them with \
                        `supervisor attach`";

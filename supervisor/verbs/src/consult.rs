@@ -204,12 +204,12 @@ impl Drop for OpenQuestion {
         let Some(id) = self.id.take().filter(|_| self.actor.run.is_none()) else { return };
         let Ok(writer) = self.board.writer() else { return };
         let actor = self.actor.clone();
-        let told = id.clone();
+        let question = id.clone();
         writer.submit(
             move |board| board.drop_consult(&id, &actor),
             move |dropped| {
                 if let Err(error) = dropped {
-                    tracing::debug!(task = %told, %error, "question_not_dropped");
+                    tracing::debug!(task = %question, %error, "question_not_dropped");
                 }
             },
         );

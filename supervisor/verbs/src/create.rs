@@ -313,8 +313,8 @@ impl Create {
     pub(super) async fn prepare(mut self, call: &mut Call) -> Result<(NewTask, Vec<String>), Failure> {
         if call.actor.kind == ActorKind::Worker {
             self.created_by = None;
-        } else if let Some(said) = &self.workspace {
-            let place = details::workspace(call.service.root(), call.board()?.name(), said);
+        } else if let Some(workspace) = &self.workspace {
+            let place = details::workspace(call.service.root(), call.board()?.name(), workspace);
             self.workspace = place.or(self.workspace);
         }
         let place = self.place()?;
@@ -391,9 +391,9 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
 }
 
 /// Checks a workspace that a person names for an existing task, with this person's rights.
-pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
-    let text = details::workspace(call.service.root(), call.board()?.name(), said);
-    let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
+pub(super) async fn place(call: &Call, workspace: &str) -> Result<String, Failure> {
+    let text = details::workspace(call.service.root(), call.board()?.name(), workspace);
+    let create = Create { workspace: Some(text.unwrap_or_else(|| workspace.to_owned())), ..Create::default() };
     let place = create.place()?;
     check_workspace(&call.service, &place, call.actor.uid).await?;
     Ok(place.to_string())
@@ -401,8 +401,8 @@ pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
 
 /// Checks a workspace for new tasks of a tenant as `create` does. Sets the caller's uid to the uid of the tenant's
 /// workers.
-pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> Result<String, Failure> {
-    let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
+pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, workspace: &str) -> Result<String, Failure> {
+    let create = Create { workspace: Some(workspace.to_owned()), ..Create::default() };
     let place = create.place()?;
     tenant_defaults::require_workspace(call, tenant, &place)?;
     call.actor.uid = tenant_defaults::acting_uid(call);

@@ -88,8 +88,8 @@ impl Verb for Diff {
         let detail = if self.stat { Detail::Counts } else { Detail::Lines };
         let wanted = Wanted { task, runs, run: self.run, detail };
         let look = move |cancel: &_| diff_of_runs(service.root(), &board, &wanted, cancel);
-        let whose = call.actor.tenant.clone();
-        let looked = call.service.diffs().look_within(LONGEST, &whose, look).await;
+        let tenant = call.actor.tenant.clone();
+        let looked = call.service.diffs().look_within(LONGEST, &tenant, look).await;
         let late = |why: String| {
             Failure::new(Code::TryAgain, format!("the work of {task_id} was not read: {why}"))
                 .hint("try again in a moment; --stat reads less")
@@ -161,7 +161,7 @@ fn show_counts(diff: &Found, screen: &mut Screen) {
     let marks = |count: usize, mark: &str| mark.repeat((count * MARKS.min(most)).div_ceil(most.max(1)));
     for file in &diff.files {
         let name = format!("{:<widest$}", name(file));
-        let told = if file.binary {
+        let lines = if file.binary {
             "no text".to_owned()
         } else if file.truncated {
             "too long".to_owned()
@@ -175,7 +175,7 @@ fn show_counts(diff: &Found, screen: &mut Screen) {
             FileStatus::Deleted => " (gone)",
             FileStatus::Modified | FileStatus::Renamed => "",
         };
-        screen.line(format!(" {name} | {told}{status}"));
+        screen.line(format!(" {name} | {lines}{status}"));
     }
     let (more, less) =
         diff.files.iter().fold((0, 0), |(more, less), file| (more + file.additions, less + file.deletions));

@@ -220,8 +220,8 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
                 let task = view.expect_task(&run.task_id)?;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
                 let asked = Asked { policy: run.policy.as_deref(), ..Asked::by(&task) };
-                let who = Claimant { tenant: run.tenant, profile: run.profile };
-                Ok(Claim::new(key, who, asked, Known { roster: &roster, config: &config }))
+                let claimant = Claimant { tenant: run.tenant, profile: run.profile };
+                Ok(Claim::new(key, claimant, asked, Known { roster: &roster, config: &config }))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
@@ -267,8 +267,8 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
         let ready = Filter { statuses: vec![Status::Ready], limit: LOOK, ..Filter::default() };
         let mut left = view.tasks(&ready)?.tasks;
         left.retain(|task| plan.spawned.iter().all(|one| one.task_id != task.id));
-        let told = view.waiting_all(&left, &roster.accounts(&config))?;
-        for (task, why) in left.into_iter().zip(told) {
+        let reasons = view.waiting_all(&left, &roster.accounts(&config))?;
+        for (task, why) in left.into_iter().zip(reasons) {
             let Some(profile) = task.assignee.clone() else {
                 plan.skipped_unassigned.push(task.id);
                 continue;
@@ -287,9 +287,9 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
+            let claimant = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
             let known = Known { roster: &roster, config: &config };
-            let claim = Claim::new(key, who, Asked::by(&task), known);
+            let claim = Claim::new(key, claimant, Asked::by(&task), known);
             let refusal = room.refusal(&claim);
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {

@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn an_end_is_an_exit_code_or_a_signal_with_its_name_and_what_it_left() {
-        for (fields, told) in [
+        for (fields, expected) in [
             (json!({"exit_code": 3}), Some("exit 3")),
             (json!({"signal": 11, "core_dumped": true}), Some("signal 11 (SIGSEGV, core dumped)")),
             (json!({"signal": 9, "core_dumped": false}), Some("signal 9 (SIGKILL)")),
@@ -71,7 +71,7 @@ mod tests {
             (json!({"signal": 40}), Some("signal 40")),
             (json!({}), None),
         ] {
-            assert_eq!(code(&run(&fields)).as_deref(), told, "{fields}");
+            assert_eq!(code(&run(&fields)).as_deref(), expected, "{fields}");
         }
     }
 

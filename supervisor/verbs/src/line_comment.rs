@@ -48,14 +48,14 @@ impl FromStr for LineComment {
     type Err = String;
 
     /// Reads `PATH:LINE:TEXT`. A path may have colons.
-    fn from_str(said: &str) -> Result<Self, String> {
+    fn from_str(comment: &str) -> Result<Self, String> {
         let mut begins = 0;
-        while let Some(at) = said[begins..].find(':').map(|at| begins + at) {
-            let rest = &said[at + 1..];
+        while let Some(at) = comment[begins..].find(':').map(|at| begins + at) {
+            let rest = &comment[at + 1..];
             if let Some((line, text)) = rest.split_once(':')
                 && let Ok(line) = line.parse()
             {
-                let (path, text) = (said[..at].to_owned(), text.trim().to_owned());
+                let (path, text) = (comment[..at].to_owned(), text.trim().to_owned());
                 return Ok(LineComment { path, line, side: DiffSide::New, text });
             }
             begins = at + 1;
@@ -74,20 +74,20 @@ pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result
     if comments.is_empty() {
         return Ok(reason);
     }
-    let mut told = vec![reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_default()];
-    if told[0].is_empty() {
-        told.clear();
+    let mut lines = vec![reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_default()];
+    if lines[0].is_empty() {
+        lines.clear();
     } else {
-        told.push(String::new());
+        lines.push(String::new());
     }
     for comment in comments {
-        told.push(comment.told()?);
+        lines.push(comment.line()?);
     }
-    Ok(Some(told.join("\n")))
+    Ok(Some(lines.join("\n")))
 }
 
 impl LineComment {
-    fn told(&self) -> Result<String, Failure> {
+    fn line(&self) -> Result<String, Failure> {
         let LineComment { path, line, side, text } = self;
         let wrong =
             |why: String, hint: &str| Failure::usage(format!("a comment on a line: {why}")).hint(hint);
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn comments_follow_the_reason_one_a_line() {
         let comments = [comment("src/a.rs", 3, "too long"), comment("b", 1, "why?\nb:2: forged")];
-        let told = joined(Some("see below".to_owned()), &comments).unwrap().unwrap();
-        assert_eq!(told, "see below\n\nsrc/a.rs:3: too long\nb:1: why?\n    b:2: forged");
+        let lines = joined(Some("see below".to_owned()), &comments).unwrap().unwrap();
+        assert_eq!(lines, "see below\n\nsrc/a.rs:3: too long\nb:1: why?\n    b:2: forged");
         assert_eq!(joined(None, &comments[..1]).unwrap().unwrap(), "src/a.rs:3: too long");
         assert_eq!(joined(Some("x".to_owned()), &[]).unwrap().unwrap(), "x");
         assert_eq!(joined(None, &[]).unwrap(), None);
@@ -133,8 +133,8 @@ mod tests {
         let removed: LineComment =
             serde_json::from_str(r#"{"path":"a.rs","line":2,"side":"old","text":"keep it"}"#).unwrap();
         let comments = [removed, comment("a.rs", 2, "why?")];
-        let told = joined(None, &comments).unwrap().unwrap();
-        assert_eq!(told, "a.rs:2 (removed line): keep it\na.rs:2: why?");
+        let lines = joined(None, &comments).unwrap().unwrap();
+        assert_eq!(lines, "a.rs:2 (removed line): keep it\na.rs:2: why?");
     }
 
     #[test]

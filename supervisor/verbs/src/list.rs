@@ -277,16 +277,16 @@ fn show_plain(tasks: &[Task], screen: &mut Screen) {
 /// task.
 fn show_why(tasks: &[Task], screen: &mut Screen) {
     const WIDE: [&str; 5] = ["ID", "STATUS", "ASSIGNEE", "TITLE", "WHY"];
-    let told = |task: &Task| task.why.as_ref().map(|why| printable(&why::line(why)));
+    let reason = |task: &Task| task.why.as_ref().map(|why| printable(&why::line(why)));
     let wide = tasks.iter().map(|task| {
         let [id, status, assignee, title] = cells(task);
-        [id, status, assignee, title, Cell::or_dash(told(task))]
+        [id, status, assignee, title, Cell::or_dash(reason(task))]
     });
     let wide: Vec<[Cell; 5]> = wide.collect();
     if screen.fits(&WIDE, &wide) {
         return screen.list(WIDE, wide);
     }
-    let rows = tasks.iter().map(|task| (cells(task), told(task).map(|why| vec![why]).into_iter().collect()));
+    let rows = tasks.iter().map(|task| (cells(task), reason(task).map(|why| vec![why]).into_iter().collect()));
     screen.list_with_details(SHOWN, rows.collect());
 }
 

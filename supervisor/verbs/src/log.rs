@@ -358,11 +358,11 @@ mod tests {
 
     #[test]
     fn an_agent_is_read_in_whole_lines_wherever_a_piece_begins() {
-        let said = |words: &str| {
+        let output = |words: &str| {
             format!(r#"{{"type":"item.completed","item":{{"type":"agent_message","text":"{words}"}}}}"#)
         };
         let call = r#"{"type":"item.started","item":{"type":"command_execution","command":"ls"}}"#;
-        let (one, two) = (said("one"), said("two"));
+        let (one, two) = (output("one"), output("two"));
         let text = format!("plain\n{one}\n{call}\n{two}\n{{\"type\":");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");

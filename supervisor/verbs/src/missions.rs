@@ -182,14 +182,14 @@ fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
 
 /// The results of the tasks: summaries, notes and files.
 fn show_results(tasks: &[MissionTask], screen: &mut Screen) {
-    let told =
+    let shown =
         |task: &&MissionTask| task.summary.is_some() || task.notes.is_some() || !task.artifacts.is_empty();
-    let told: Vec<&MissionTask> = tasks.iter().filter(told).collect();
-    if told.is_empty() {
+    let shown: Vec<&MissionTask> = tasks.iter().filter(shown).collect();
+    if shown.is_empty() {
         return;
     }
     screen.heading("Results");
-    for task in told {
+    for task in shown {
         let text = task.summary.as_deref().or(task.notes.as_deref()).unwrap_or_default();
         screen.line_cut(&format!("  {}  ", task.id), &printable(first_line(text)));
         for file in &task.artifacts {
@@ -246,7 +246,7 @@ impl<'a> MissionTree<'a> {
 
 fn line(branch: &str, task: &MissionTask, screen: &mut Screen) {
     let status = screen.paint(ink(task.status), &format!("{:<9}", task.status));
-    let who = task.assignee.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
+    let assignee = task.assignee.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
     let after = if task.after.is_empty() {
         String::new()
     } else {
@@ -255,7 +255,7 @@ fn line(branch: &str, task: &MissionTask, screen: &mut Screen) {
     };
     screen.line_cut(
         &format!("  {branch}{}  {status}  ", task.id),
-        &printable(&format!("{}{who}{after}", task.title)),
+        &printable(&format!("{}{assignee}{after}", task.title)),
     );
 }
 

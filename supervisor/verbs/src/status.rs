@@ -39,7 +39,7 @@ use setup::config::definitions::Defect;
 const ANSWERED: Duration = Duration::from_secs(10);
 
 /// Limit on the waiting tasks that are listed.
-const TOLD: u32 = 20;
+const LISTED: u32 = 20;
 
 /// Time for which a correction of stored times is shown.
 const SHOWN_CORRECTION: Duration = Duration::from_hours(24);
@@ -354,7 +354,7 @@ impl Verb for Status {
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = OpenRuns::read(view, is_alone, tenant, assignee, &actor)?;
                 let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
-                Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
+                Ok((counts, open, view.waiting_tasks(tenant, assignee, LISTED)?, (spent, silent)))
             })
             .await;
         // If the board cannot be read, the reply contains the reason and the daemon's own data.
@@ -475,8 +475,8 @@ fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String
 
 /// Returns the faulty boards, which cannot be written to or opened, with the reasons.
 fn of_boards(call: &Call) -> BTreeMap<kernel::BoardName, String> {
-    let said = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
-    let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, said(failure)));
+    let text = |failure: Failure| format!("{} ({})", failure.message, failure.hint.unwrap_or_default());
+    let refusals = call.service.refusals().into_iter().map(|(board, failure)| (board, text(failure)));
     troubles(call).into_iter().chain(refusals).collect()
 }
 

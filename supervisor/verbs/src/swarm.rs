@@ -184,18 +184,18 @@ mod tests {
 
     #[test]
     fn a_worker_is_a_profile_and_perhaps_a_title_and_skills() {
-        let told = |text: &str| {
+        let parsed = |text: &str| {
             let spec: WorkerSpec = text.parse().unwrap();
             (spec.profile.to_string(), spec.title.clone(), spec.skills.join(" "), String::from(spec))
         };
         let title = |text: &str| Some(text.to_owned());
-        assert_eq!(told("ann"), ("ann".into(), None, String::new(), "ann".into()));
-        assert_eq!(told("ann:costs"), ("ann".into(), title("costs"), String::new(), "ann:costs".into()));
+        assert_eq!(parsed("ann"), ("ann".into(), None, String::new(), "ann".into()));
+        assert_eq!(parsed("ann:costs"), ("ann".into(), title("costs"), String::new(), "ann:costs".into()));
         let skilled = "ann:the costs:charts,tables";
-        assert_eq!(told(skilled), ("ann".into(), title("the costs"), "charts tables".into(), skilled.into()));
+        assert_eq!(parsed(skilled), ("ann".into(), title("the costs"), "charts tables".into(), skilled.into()));
         let colon = "ann:Plan: compare two options";
         assert_eq!(
-            told(colon),
+            parsed(colon),
             ("ann".into(), title("Plan: compare two options"), String::new(), colon.into())
         );
         assert!(":x".parse::<WorkerSpec>().is_err());

@@ -253,8 +253,8 @@ fn systemctl(manager: Manager, arguments: &[&str]) -> Result<String, Failure> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::failed(format!("`{line}` failed: {}", said.trim()))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::failed(format!("`{line}` failed: {}", message.trim()))
         .hint("journalctl -u supervisor may say more"))
 }
 

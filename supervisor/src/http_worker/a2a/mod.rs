@@ -124,12 +124,12 @@ fn answer(shown: &ShownTask) -> Option<String> {
 
 /// Reads the agent's task until it rests. Logs each change of its status.
 async fn follow(agent: &Agent, mut task: Value) -> Result<Value, Failure> {
-    let (mut pause, mut said, mut away) = (LOOK, String::new(), None::<Instant>);
+    let (mut pause, mut last_status, mut away) = (LOOK, String::new(), None::<Instant>);
     loop {
         let status = task["status"].to_string();
-        if status != said {
+        if status != last_status {
             agent::log(&task["status"]);
-            (said, pause) = (status, LOOK);
+            (last_status, pause) = (status, LOOK);
         }
         let Some(name) = task["id"].as_str().filter(|_| !state(&task).rests()) else { return Ok(task) };
         tokio::time::sleep(pause).await;

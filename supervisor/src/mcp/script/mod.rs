@@ -139,7 +139,7 @@ impl Scripts {
             outcome
         });
         match script.await {
-            Ok(Ok(outcome)) => told(&outcome),
+            Ok(Ok(outcome)) => call_result(&outcome),
             Ok(Err(failure)) => {
                 let hint = failure.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 refused(&format!("{}{hint}", failure.message))
@@ -178,26 +178,26 @@ async fn execute(
         () = closing.cancelled() => ScriptEnd::Interrupted,
     };
     // The script ends before its calls: its end closes the socket, on which they wait.
-    let (status, said) = script.finish(end).await;
+    let (status, output) = script.finish(end).await;
     let tool_calls_made = calls.over().await;
     let duration = began.elapsed();
-    let told = match status {
+    let note = match status {
         ToolResult::Timeout => format!("[ended: it took longer than {} s]", limit.as_secs()),
         ToolResult::Interrupted => "[ended: it was interrupted]".to_owned(),
-        ToolResult::Success | ToolResult::Error => said.how,
+        ToolResult::Success | ToolResult::Error => output.how,
     };
     let errors =
-        [said.errors, told, said.left].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        [output.errors, note, output.left].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     Ok(ScriptResult {
         status,
-        output: said.output,
+        output: output.output,
         errors: errors.join("\n"),
         tool_calls_made,
         duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
     })
 }
 
-fn told(outcome: &ScriptResult) -> CallToolResult {
+fn call_result(outcome: &ScriptResult) -> CallToolResult {
     let is_whole = outcome.status == ToolResult::Success;
     match serde_json::to_value(outcome) {
         Ok(value) if is_whole => CallToolResult::structured(value),

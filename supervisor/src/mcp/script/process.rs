@@ -164,13 +164,13 @@ impl Script {
         } else {
             "[a process that the script has started could not be ended; it ends with the run]".to_owned()
         };
-        let said = ScriptOutput {
+        let output = ScriptOutput {
             output: self.output.text().await,
             errors: self.errors.text().await,
             how: how(status),
             left,
         };
-        (asked.unwrap_or(itself), said)
+        (asked.unwrap_or(itself), output)
     }
 
     /// Sends KILL until no process is left. Returns the script's status, and true if none is left.

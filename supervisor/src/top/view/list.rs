@@ -61,7 +61,7 @@ impl Column {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let Load { cpu, memory_bytes, tokens } = row.load;
         match self {
-            Column::Who => row.who.clone(),
+            Column::Who => row.assignee.clone(),
             Column::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
             Column::Since => age(row.age),
             Column::Priority => priority(row.priority),

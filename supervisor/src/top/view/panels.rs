@@ -40,7 +40,7 @@ fn dialog(title: &str, text: &[InkedLine], look: ColourUse, area: Rect, buffer: 
     line.ink(Ink::Bold, &format!(" {title} "));
     let frame = Block::bordered().padding(Padding::horizontal(1)).title(line.line());
     let inner = usize::from(frame.inner(Rect { width, ..area }).width);
-    let lines: Vec<_> = text.iter().flat_map(|said| broken(said, inner, look)).collect();
+    let lines: Vec<_> = text.iter().flat_map(|line| broken(line, inner, look)).collect();
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
     let (x, y) = (area.x + (area.width - width) / 2, area.y + (area.height - height) / 2);
     let place = Rect { x, y, width, height };
@@ -80,8 +80,8 @@ pub(super) fn help(look: ColourUse, area: Rect, buffer: &mut Buffer) {
 }
 
 pub(super) fn cancel(target: &DialogTask, look: ColourUse, area: Rect, buffer: &mut Buffer) {
-    let told = "Its worker is ended, where it has one. The task is then blocked; `r` starts it again.";
-    let all = [about(target), gap(), plain(told), gap(), keys("Cancel the task? [y/n]")];
+    let explanation = "Its worker is ended, where it has one. The task is then blocked; `r` starts it again.";
+    let all = [about(target), gap(), plain(explanation), gap(), keys("Cancel the task? [y/n]")];
     dialog("Cancel", &all, look, area, buffer);
 }
 

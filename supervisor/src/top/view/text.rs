@@ -20,14 +20,14 @@ fn inked(ink: Ink, text: String) -> InkedLine {
 }
 
 /// Breaks a text between words into lines of a width. Indented text continues at its indent.
-pub(super) fn broken(said: &InkedLine, width: usize, look: ColourUse) -> Vec<Line<'static>> {
-    let text = shown(&said.text);
+pub(super) fn broken(line: &InkedLine, width: usize, look: ColourUse) -> Vec<Line<'static>> {
+    let text = shown(&line.text);
     let rest = text.trim_start_matches(' ');
     let indent = (text.len() - rest.len()).min(width / 2);
     let line = |part: String| {
         let part = format!("{:indent$}{part}", "");
         let mut line = Pieces::of(look);
-        match said.ink {
+        match line.ink {
             Some(ink) => line.ink(ink, &part),
             None => line.plain(&part),
         }
@@ -87,7 +87,7 @@ pub(super) fn details(row: Option<&TaskRow>, look: ColourUse, area: Rect, buffer
     let Some(row) = row else { return };
     let tenant = row.tenant.as_ref().map(|tenant| format!("  tenant {tenant}")).unwrap_or_default();
     let priority = if row.priority == 0 { String::new() } else { format!("  priority {}", row.priority) };
-    let state = format!("{}  {}  {}{tenant}{priority}", row.id, row.word, row.who);
+    let state = format!("{}  {}  {}{tenant}{priority}", row.id, row.word, row.assignee);
     let mut all = vec![inked(Ink::Bold, row.title.clone()), plain(&state)];
     if let Some(question) = &row.question {
         all.push(plain(""));
@@ -101,7 +101,7 @@ pub(super) fn details(row: Option<&TaskRow>, look: ColourUse, area: Rect, buffer
         all.extend(text.lines().map(|line| plain(&format!("  {line}"))));
     }
     let width = usize::from(inner.width);
-    fill(all.iter().flat_map(|said| broken(said, width, look)), inner, buffer);
+    fill(all.iter().flat_map(|line| broken(line, width, look)), inner, buffer);
 }
 
 fn fill(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer: &mut Buffer) {

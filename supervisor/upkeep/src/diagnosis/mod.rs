@@ -174,11 +174,11 @@ fn broken(task: &Task, why: &Waiting) -> Finding {
 }
 
 fn unended(task: &Task, why: &Waiting, kind: &str, title: &str, actions: Vec<Remedy>) -> Finding {
-    let told = DiagnosticText { title: title.to_owned(), detail: why.text.clone() };
+    let text = DiagnosticText { title: title.to_owned(), detail: why.text.clone() };
     let diagnostic = Diagnostic {
         first_seen_at: task.updated_at,
         run_id: task.current_run_id,
-        ..now(kind, Severity::Critical, told, actions)
+        ..now(kind, Severity::Critical, text, actions)
     };
     Finding::of_task(task, vec![diagnostic])
 }
@@ -190,8 +190,8 @@ struct DiagnosticText {
 }
 
 /// Makes a diagnostic of a present problem without a history.
-fn now(kind: &str, severity: Severity, told: DiagnosticText, actions: Vec<Remedy>) -> Diagnostic {
-    let DiagnosticText { title, detail } = told;
+fn now(kind: &str, severity: Severity, text: DiagnosticText, actions: Vec<Remedy>) -> Diagnostic {
+    let DiagnosticText { title, detail } = text;
     let now = SystemClock.now();
     let (first_seen_at, last_seen_at, kind) = (now, now, kind.to_owned());
     let (count, run_id, data) = (1, None, json!({}));

@@ -51,12 +51,12 @@ fn defective(defect: &Defect) -> Finding {
         Effect::Disabled => Severity::Error,
         Effect::KeptLast => Severity::Warning,
     };
-    let told = DiagnosticText { title: defect.consequence(), detail: format!("{defect}; {}", defect.hint()) };
+    let text = DiagnosticText { title: defect.consequence(), detail: format!("{defect}; {}", defect.hint()) };
     let actions = vec![Remedy::command("check the files again", "doctor").suggested()];
     let diagnostic = Diagnostic {
         first_seen_at: defect.seen_at,
         data: json!({ "path": defect.path, "line": defect.line, "key": defect.key }),
-        ..now("configuration_defect", severity, told, actions)
+        ..now("configuration_defect", severity, text, actions)
     };
     Finding::of_root(defect.subject.to_string(), diagnostic)
 }
@@ -64,8 +64,8 @@ fn defective(defect: &Defect) -> Finding {
 /// Reports a name in the configuration that refers to nothing.
 fn loose(name: &LooseName) -> Finding {
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
-    let told = DiagnosticText { title: name.text.clone(), detail: name.hint.clone() };
-    Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, told, actions))
+    let text = DiagnosticText { title: name.text.clone(), detail: name.hint.clone() };
+    Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, text, actions))
 }
 
 /// Reports a spent daily budget.
@@ -97,10 +97,10 @@ fn undelivered(mail: &Mail) -> Finding {
         Remedy::command("try the messages again", format!("notify retry --channel {name}")).suggested(),
         Remedy::command("drop those that are dead", format!("notify drop --channel {name}")),
     ];
-    let told = DiagnosticText { title, detail: mail.last_error.clone().unwrap_or_default() };
+    let text = DiagnosticText { title, detail: mail.last_error.clone().unwrap_or_default() };
     let mut diagnostic = Diagnostic {
         data: json!({ "channel": name, "waiting": mail.waiting, "dead": mail.dead }),
-        ..now("messages_undelivered", Severity::Error, told, actions)
+        ..now("messages_undelivered", Severity::Error, text, actions)
     };
     if let Some(since) = mail.failing_since {
         diagnostic.first_seen_at = since;
@@ -111,16 +111,16 @@ fn undelivered(mail: &Mail) -> Finding {
 /// Reports that the A2A bridge does not listen.
 fn not_offered(why: String) -> Finding {
     let actions = vec![Remedy::command("look at the address", "doctor").suggested()];
-    let told = DiagnosticText { title: "no other agent reaches it".to_owned(), detail: why };
-    Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, told, actions))
+    let text = DiagnosticText { title: "no other agent reaches it".to_owned(), detail: why };
+    Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, text, actions))
 }
 
 /// Reports a chat whose service does not respond.
 fn deaf(name: &str, line: &Line) -> Finding {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
     let detail = line.last_error.clone().unwrap_or_default();
-    let told = DiagnosticText { title: "it receives no messages".to_owned(), detail };
-    let mut diagnostic = now("chat_not_connected", Severity::Error, told, actions);
+    let text = DiagnosticText { title: "it receives no messages".to_owned(), detail };
+    let mut diagnostic = now("chat_not_connected", Severity::Error, text, actions);
     if let Some(since) = line.since {
         diagnostic.first_seen_at = since;
     }
@@ -140,10 +140,10 @@ fn refusing(cursor: &PluginCursor) -> Finding {
         Remedy::command("have it try again", format!("plugin resume {name}")).suggested(),
         Remedy::command("leave the event out", format!("plugin resume {name} --skip")),
     ];
-    let told = DiagnosticText { title, detail: cursor.last_error.clone().unwrap_or_default() };
+    let text = DiagnosticText { title, detail: cursor.last_error.clone().unwrap_or_default() };
     let mut diagnostic = Diagnostic {
         data: json!({ "plugin": name, "event": cursor.event, "attempts": cursor.attempts }),
-        ..now("plugin_fails", severity, told, actions)
+        ..now("plugin_fails", severity, text, actions)
     };
     if let Some(since) = cursor.failing_since {
         diagnostic.first_seen_at = since;
@@ -159,11 +159,11 @@ fn untimely(name: &ScheduleName, tick: &ScheduleTick) -> Finding {
         Remedy::command("make them now, once it is mended", format!("schedules run {name}")).suggested(),
         Remedy::command("let its ticks pass by", format!("schedules pause {name}")),
     ];
-    let told = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
+    let text = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
     let diagnostic = Diagnostic {
         first_seen_at: tick.decided_at,
         data: json!({ "schedule": name, "tick": tick.tick }),
-        ..now("schedule_fails", Severity::Error, told, actions)
+        ..now("schedule_fails", Severity::Error, text, actions)
     };
     Finding::of_root(format!("schedule {name}"), diagnostic)
 }
@@ -175,11 +175,11 @@ fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> Findi
         Remedy::command("see what the task waits for", format!("show {task}")).suggested(),
         Remedy::command("give the task up", format!("archive {task}")),
     ];
-    let told = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
+    let text = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
     let diagnostic = Diagnostic {
         first_seen_at: tick.decided_at,
         data: json!({ "schedule": name, "tick": tick.tick, "task": task }),
-        ..now("schedule_stuck", Severity::Error, told, actions)
+        ..now("schedule_stuck", Severity::Error, text, actions)
     };
     Finding::of_root(format!("schedule {name}"), diagnostic)
 }
@@ -201,14 +201,14 @@ fn open(hold: &Hold) -> Finding {
 
 /// Reports a daemon that starts nothing, with its reason.
 fn paused(why: &str) -> Finding {
-    let told = DiagnosticText { title: "nothing is started".to_owned(), detail: why.to_owned() };
+    let text = DiagnosticText { title: "nothing is started".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
-    Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, told, actions))
+    Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, text, actions))
 }
 
 /// Reports a daemon whose configuration disables dispatch.
 fn disabled(why: &str) -> Finding {
-    let told = DiagnosticText { title: "dispatch is disabled".to_owned(), detail: why.to_owned() };
+    let text = DiagnosticText { title: "dispatch is disabled".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
-    Finding::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, told, actions))
+    Finding::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, text, actions))
 }

@@ -26,8 +26,8 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
     let mut tasks = call
         .read(move |view| {
             let mut tasks = tasks;
-            let told = view.waiting_all(&tasks, &accounts)?;
-            for (task, why) in tasks.iter_mut().zip(told) {
+            let reasons = view.waiting_all(&tasks, &accounts)?;
+            for (task, why) in tasks.iter_mut().zip(reasons) {
                 task.why = why;
             }
             Ok(tasks)
@@ -61,8 +61,8 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
             let disabled = config.tenants.waiting(task.tenant.as_ref());
             Some(disabled.filter(|_| task.status != Status::Running).unwrap_or_else(|| no_daemon(task)))
         };
-        if let Some(told) = merged(task, profile.as_ref(), cannot_run.get(&task.id), answer) {
-            task.why = Some(told);
+        if let Some(reasons) = merged(task, profile.as_ref(), cannot_run.get(&task.id), answer) {
+            task.why = Some(reasons);
         }
     }
     Ok(tasks)

@@ -74,9 +74,9 @@ fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Disconnected>) -> Vec<H
     let Some(at) = config.listen else { return Vec::new() };
     let wrong = |why: String, hint: &str| HostCheck::new("a2a", CheckResult::Error, why).hint(hint);
     let elsewhere = "set another address as `listen` in [a2a] of supervisor.toml, and start the daemon again";
-    let told = unheard.map(|unheard| unheard.get(BRIDGE));
+    let reported = unheard.map(|unheard| unheard.get(BRIDGE));
     // The port is free again at once, because nothing has connected.
-    let mut checks = vec![match (told, TcpListener::bind(at).map(drop)) {
+    let mut checks = vec![match (reported, TcpListener::bind(at).map(drop)) {
         (Some(Some(why)), _) => wrong(why.clone(), elsewhere),
         (Some(None), Err(e)) if e.kind() == ErrorKind::AddrInUse => {
             HostCheck::new("a2a", CheckResult::Ok, format!("served at {at}"))

@@ -10,7 +10,7 @@ use base::failure::Failure;
 use base::paths::Root;
 
 /// Limit on the reported differences between log and board.
-const TOLD: usize = 10;
+const LISTED: usize = 10;
 
 /// Checks every board of a root.
 pub(super) fn examine(root: &Root, asked: Examination, troubles: BoardFaults) -> Result<Vec<HostCheck>, Failure> {
@@ -82,10 +82,10 @@ fn replayed(root: &Root, name: &BoardName) -> HostCheck {
             HostCheck::new(check, CheckResult::Ok, "the event log matches the board")
         }
         Ok(differences) => {
-            let told: Vec<String> = differences.iter().take(TOLD).map(difference).collect();
-            let more = differences.len().saturating_sub(TOLD);
+            let shown: Vec<String> = differences.iter().take(LISTED).map(difference).collect();
+            let more = differences.len().saturating_sub(LISTED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            HostCheck::new(check, CheckResult::Error, format!("{}{more}", told.join("; ")))
+            HostCheck::new(check, CheckResult::Error, format!("{}{more}", shown.join("; ")))
                 .hint("the board was changed by another program, or repaired after damage")
         }
         Err(failure) => HostCheck::failed(check, failure),
@@ -123,8 +123,8 @@ fn repaired(root: &Root, name: &BoardName) -> HostCheck {
             let lost = if losses.is_empty() {
                 "nothing is lost".to_owned()
             } else {
-                let told = losses.iter().map(|Loss { table, what }| format!("{table}: {what}"));
-                format!("lost: {}", told.collect::<Vec<_>>().join("; "))
+                let shown = losses.iter().map(|Loss { table, what }| format!("{table}: {what}"));
+                format!("lost: {}", shown.collect::<Vec<_>>().join("; "))
             };
             let text = format!("copied into a new file; {lost}; the damaged file is {}", evidence.display());
             HostCheck::new(check, CheckResult::Warning, text)

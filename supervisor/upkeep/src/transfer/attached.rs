@@ -9,7 +9,7 @@ use base::failure::Failure;
 use base::paths::Root;
 
 /// Limit on the files that a message names.
-const TOLD: usize = 10;
+const LISTED: usize = 10;
 
 /// Returns the number of attachments, and a description of each defect. Reads every byte.
 pub fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Failure> {
@@ -32,7 +32,7 @@ pub fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Fai
 
 /// Joins flaws into one line.
 pub fn listed(flaws: &[String]) -> String {
-    let more = flaws.len().saturating_sub(TOLD);
+    let more = flaws.len().saturating_sub(LISTED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("{}{more}", flaws.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; "))
+    format!("{}{more}", flaws.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join("; "))
 }

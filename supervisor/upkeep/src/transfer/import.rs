@@ -30,7 +30,7 @@ const THEIR_PLACE: &str =
     "the boards of `hermes kanban` are kanban.db and kanban/boards/<slug>/kanban.db in its home directory";
 
 /// Limit on the workspaces that a refusal names.
-const TOLD: usize = 5;
+const LISTED: usize = 5;
 
 /// Result of an import.
 #[derive(Debug, Serialize, Deserialize)]
@@ -122,15 +122,15 @@ impl ImportTerms {
         if self.places == AllowedDirectories::Named || found.is_empty() {
             return Ok(());
         }
-        let told = found.iter().take(TOLD).map(|one| {
+        let named = found.iter().take(LISTED).map(|one| {
             format!("{} in {} (such as {})", Counted(one.tasks, "task"), one.workspace, one.first)
         });
-        let mut told: Vec<String> = told.collect();
-        if let Some(more) = found.len().checked_sub(TOLD).filter(|more| *more > 0) {
-            told.push(format!("others in {more} more"));
+        let mut named: Vec<String> = named.collect();
+        if let Some(more) = found.len().checked_sub(LISTED).filter(|more| *more > 0) {
+            named.push(format!("others in {more} more"));
         }
         Err(kernel::Error::conflict(
-            format!("the import would run tasks in directories of this host: {}", told.join(", ")),
+            format!("the import would run tasks in directories of this host: {}", named.join(", ")),
             "nothing was imported; look at the tasks, and import them with --accept-workspaces",
         ))
     }
@@ -152,13 +152,13 @@ impl ImportTerms {
         if wider.is_empty() {
             return Ok(());
         }
-        let told = wider.iter().map(|(name, (count, first))| {
+        let named = wider.iter().map(|(name, (count, first))| {
             format!("{} under `{name}` (such as {first})", Counted(*count, "task"))
         });
-        let told = told.collect::<Vec<_>>().join(", ");
+        let named = named.collect::<Vec<_>>().join(", ");
         let flags: Vec<String> = wider.keys().map(|name| format!("--accept-policy {name}")).collect();
         Err(kernel::Error::conflict(
-            format!("the import would run {told}, and the default policy is `{}`", self.config.worker.policy),
+            format!("the import would run {named}, and the default policy is `{}`", self.config.worker.policy),
             format!("nothing was imported; look at the tasks, and import them with {}", flags.join(" ")),
         ))
     }

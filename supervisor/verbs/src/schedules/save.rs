@@ -69,7 +69,7 @@ impl Verb for SaveSchedule {
         let service = call.service.clone();
         let text = match (self.text, self.schedule) {
             (Some(text), None) => text,
-            (None, Some(said)) => said.to_toml()?,
+            (None, Some(schedule)) => schedule.to_toml()?,
             (Some(_), Some(_)) | (None, None) => {
                 return Err(Failure::usage("a schedule is saved from `schedule` or from `text`")
                     .hint("give one of them"));
@@ -201,13 +201,13 @@ fn late(name: &ScheduleName, spec: &ScheduleSpec) -> Option<String> {
 }
 
 /// Obstacles that currently keep the tasks of a schedule from running.
-fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
+fn warnings(service: &Service, schedule: &ScheduleText) -> Vec<String> {
     let mut warnings = Vec::new();
     if service.daemon().is_none() {
         warnings.push("no daemon is running, so nothing ticks: supervisor daemon".to_owned());
     }
-    let titles = said.task.iter().chain(&said.tasks).map(|task| &task.title);
-    for text in titles.chain(&said.command) {
+    let titles = schedule.task.iter().chain(&schedule.tasks).map(|task| &task.title);
+    for text in titles.chain(&schedule.command) {
         for word in kernel::unknown_placeholders(text) {
             warnings.push(format!(
                 "{{{word}}} is not replaced by a tick: only {{date}}, {{time}}, {{tick}} and {{schedule}} are"
@@ -216,12 +216,12 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
     }
     let (roster, config) = (service.roster(), service.config());
     let classes = config.quotas().approvals;
-    if let Some(channel) = said.channel.as_deref().filter(|channel| *channel != NOBODY)
+    if let Some(channel) = schedule.channel.as_deref().filter(|channel| *channel != NOBODY)
         && let Err(failure) = known(channel, &config.notify)
     {
         warnings.push(format!("nobody is notified: {}", failure.message));
     }
-    for task in said.task.iter().chain(&said.tasks) {
+    for task in schedule.task.iter().chain(&schedule.tasks) {
         let unknown = task.approval_class.as_ref().and_then(|class| classes.of(class).err());
         warnings.extend(unknown.map(|error| format!("each tick will fail: {error}")));
         match &task.assignee {

@@ -7,7 +7,7 @@ use kernel::{
     Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckSchedule, TOLD};
+use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckSchedule, LISTED};
 use daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -66,24 +66,24 @@ impl OpenRuns {
         if tenant.is_none() {
             open.ticks = next_ticks(view)?;
             let failed = view.failed_schedules()?.into_iter();
-            let told = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
+            let line = |(schedule, tick): (_, ScheduleTick)| FailedSchedule {
                 schedule,
                 tick: tick.tick,
                 why: tick.note,
             };
-            open.failed_schedules = failed.map(told).collect();
+            open.failed_schedules = failed.map(line).collect();
             let now = SystemClock.now();
             let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
             open.clock_set = view.clock_set()?.filter(is_recent);
             let stuck = view.stuck_schedules()?.into_iter();
-            let told = |stuck: kernel::StuckSchedule| StuckSchedule {
+            let line = |stuck: kernel::StuckSchedule| StuckSchedule {
                 schedule: stuck.name,
                 tick: stuck.tick.tick,
                 task: stuck.task,
             };
-            open.stuck_schedules = stuck.map(told).collect();
+            open.stuck_schedules = stuck.map(line).collect();
         }
-        open.asking = view.asking_missions(tenant, assignee, TOLD as usize, actor)?;
+        open.asking = view.asking_missions(tenant, assignee, LISTED as usize, actor)?;
         Ok(open)
     }
 }

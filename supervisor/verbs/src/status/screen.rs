@@ -311,11 +311,11 @@ fn details(worker: &WorkerLine, common: &BTreeSet<String>) -> Vec<Vec<String>> {
         run.sandbox.as_ref().filter(|_| lacks_more(run, common)).map(|sandbox| format!("[{sandbox}]"));
     let spent = run.spent.as_ref().map(crate::amounts);
     let egress = run.egress.as_ref().map(crate::passed);
-    let said = worker
+    let activity = worker
         .last_note
         .as_ref()
         .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
-    let pieces = [said, spent, egress, sandbox, run.note.clone()];
+    let pieces = [activity, spent, egress, sandbox, run.note.clone()];
     let pieces = pieces.into_iter().flatten().map(|piece| printable(&piece));
     let processes = worker.tree.iter().flat_map(processes).map(|process| vec![process]);
     [pieces.collect()].into_iter().chain(processes).collect()
@@ -335,7 +335,7 @@ fn processes(tree: &Tree) -> Vec<String> {
 
 impl WorkerLine {
     /// Hint to `show`, in a line.
-    pub fn told(&self) -> String {
+    pub fn state_line(&self) -> String {
         let run = &self.run;
         let (state, _) = self.state();
         let pid = run.pid.map(|pid| format!("pid {pid}"));
@@ -343,11 +343,11 @@ impl WorkerLine {
             let cpu = cpu_brief(Duration::from_micros(usage.cpu_us));
             format!("CPU {cpu}, memory {}", bytes_brief(usage.memory_bytes))
         });
-        let said = self
+        let activity = self
             .last_note
             .as_ref()
             .map(|note| format!("“{}”", cut(note.lines().next().unwrap_or_default(), LONGEST_NOTE)));
-        let pieces = [Some(state.to_owned()), pid, usage, said, run.note.clone()];
+        let pieces = [Some(state.to_owned()), pid, usage, activity, run.note.clone()];
         pieces.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
