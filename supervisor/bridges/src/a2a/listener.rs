@@ -252,7 +252,7 @@ async fn rpc(
         return refused(&RpcError::version(&version), &id);
     }
     let methods = Methods { service: Arc::clone(&shared.service), sender, profile };
-    match methods.call(&request.method, request.params).await {
+    match methods.handle(&request.method, request.params).await {
         Ok(MethodResult::Result(result)) => {
             json_reply(StatusCode::OK, &json!({ "jsonrpc": "2.0", "id": id, "result": result }))
         }

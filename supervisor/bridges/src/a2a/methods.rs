@@ -47,7 +47,7 @@ pub(super) struct Methods {
 
 impl Methods {
     /// Calls a method, by its name in version 1.0 or an earlier one.
-    pub(super) async fn call(&self, method: &str, params: Value) -> Result<MethodResult, RpcError> {
+    pub(super) async fn handle(&self, method: &str, params: Value) -> Result<MethodResult, RpcError> {
         match method {
             "SendMessage" | "message/send" => self.send(read(params)?).await.map(MethodResult::Result),
             "SendStreamingMessage" | "message/stream" => self.stream(read(params)?).await,

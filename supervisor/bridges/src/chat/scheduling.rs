@@ -40,10 +40,10 @@ struct AddArguments {
 
 /// Adds the schedule described by the words after `/schedules add`.
 pub(super) async fn add(command: &ChatCommand<'_>, words: &[String]) -> Result<String, Failure> {
-    let command = AddArguments::command();
-    let open: Vec<String> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();
+    let parser = AddArguments::command();
+    let open: Vec<String> = parser.get_arguments().map(|argument| argument.get_id().to_string()).collect();
     let open: Vec<&str> = open.iter().map(String::as_str).collect();
-    let matches = parsed(command, &open, words)?;
+    let matches = parsed(parser, &open, words)?;
     let add = AddArguments::from_arg_matches(&matches).map_err(|e| Failure::usage(e.to_string()))?;
     let body = command.incoming.text.split_once('\n').map(|(_, rest)| rest.trim().to_owned());
     let task = TaskText {
