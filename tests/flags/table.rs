@@ -24,7 +24,7 @@ const PROFILE: Proof =
 const COMMIT: Proof =
     Test("tests/commits.rs", "the_handling_of_uncommitted_changes_is_kept_wherever_a_task_is_described");
 const INERT: Proof =
-    Test("supervisor/src/cli/inert.rs", "every_flag_that_changes_nothing_is_warned_of_and_no_other");
+    Test("supervisor/src/cli/ignored_flags.rs", "every_flag_that_changes_nothing_is_warned_of_and_no_other");
 
 pub(super) const TABLE: &[Row] = &[
     // Of every verb.

@@ -321,7 +321,7 @@ const TABLE: &[Row] = &[
             "tests/flags.rs::the_flags_of_verbs_from_c_to_d_change_what_is_seen",
             "tests/flags.rs::the_flags_of_verbs_from_e_to_m_change_what_is_seen",
             "tests/flags.rs::the_flags_of_verbs_from_n_to_z_change_what_is_seen",
-            "supervisor/src/cli/inert.rs::every_flag_that_changes_nothing_is_warned_of_and_no_other",
+            "supervisor/src/cli/ignored_flags.rs::every_flag_that_changes_nothing_is_warned_of_and_no_other",
         ],
     ),
     (
@@ -335,7 +335,7 @@ const TABLE: &[Row] = &[
         "a worker that is taken over keeps a port that is gone",
         &[
             "tests/loopback.rs::a_worker_that_the_next_daemon_takes_over_tells_the_board_over_loopback_that_it_is_done",
-            "supervisor/api/src/doors/bind.rs::the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it",
+            "supervisor/api/src/listeners/bind.rs::the_next_daemon_has_the_port_of_the_last_one_unless_somebody_else_has_it",
         ],
     ),
     (
