@@ -9,7 +9,7 @@ use crate::fleet::give;
 use crate::harness::{Fleet, Output};
 
 /// What a board says, without the users that its host has allocated.
-fn said(fleet: &Fleet, board: &str, words: &[&str]) -> Value {
+fn output_of(fleet: &Fleet, board: &str, words: &[&str]) -> Value {
     let text = fleet.cli([&["--board", board, "--json"], words].concat()).ok().stdout;
     let parts = text.split("\"worker_uid\":").enumerate().map(|(at, part)| {
         if at == 0 {
@@ -39,7 +39,7 @@ fn a_board_goes_out_and_comes_back_the_same() {
     assert_eq!(read["rows"], wrote["rows"]);
     let looks: [&[&str]; 3] = [&["list", "--archived"], &["show", &parent], &["show", &child]];
     for look in looks {
-        assert_eq!(said(&fleet, "copy", look), said(&fleet, "default", look));
+        assert_eq!(output_of(&fleet, "copy", look), output_of(&fleet, "default", look));
     }
     fleet.cli(["import", "board.jsonl"]).refused(4, "not empty");
     fleet.cli(["export", "--file", "board.jsonl"]).refused(4, "exists");
