@@ -116,11 +116,11 @@ impl Client {
     }
 
     /// Calls any verb. Not generic, so that it is compiled once.
-    async fn called(&self, mut parcel: VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
-        if self.worker().is_none() && parcel.content_type == JSON && short_ids::may_be_in(&parcel.body) {
-            parcel = self.with_whole_ids(parcel, verb.request).await?;
+    async fn called(&self, mut request: VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
+        if self.worker().is_none() && request.content_type == JSON && short_ids::may_be_in(&request.body) {
+            request = self.with_whole_ids(request, verb.request).await?;
         }
-        self.send(&parcel, verb, within).await
+        self.send(&request, verb, within).await
     }
 
     pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
@@ -134,12 +134,12 @@ impl Client {
     }
 
     /// Replaces each abbreviated id of a task in a request.
-    async fn with_whole_ids(&self, parcel: VerbRequest, schema: fn() -> Schema) -> Result<VerbRequest, Failure> {
+    async fn with_whole_ids(&self, request: VerbRequest, schema: fn() -> Schema) -> Result<VerbRequest, Failure> {
         let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
-        let mut request: serde_json::Value = serde_json::from_slice(&parcel.body).map_err(failed)?;
+        let mut request: serde_json::Value = serde_json::from_slice(&request.body).map_err(failed)?;
         let places = short_ids::in_request(&schema(), &mut request);
         if places.is_empty() {
-            return Ok(parcel);
+            return Ok(request);
         }
         let ids = places.iter().filter_map(|place| place.as_str()?.parse().ok()).collect::<Vec<TaskId>>();
         for (place, whole) in places.into_iter().zip(self.whole_ids(&ids).await?) {
@@ -149,28 +149,28 @@ impl Client {
         Ok(VerbRequest { body: body.into(), ..parcel })
     }
 
-    async fn send(&self, parcel: &VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
+    async fn send(&self, request: &VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(verb.effect, parcel, &request_id, within).await?;
-        self.reply(answer, parcel, verb.name).await
+        let answer = self.deliver(verb.effect, request, &request_id, within).await?;
+        self.reply(answer, request, verb.name).await
     }
 
     /// Calls a reading verb without a daemon, because a service manager that listens would start one.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let (parcel, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
-        let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
-            Some(answer) => self.reply(answer, &parcel, V::NAME).await?,
-            None => self.send(&parcel, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
+        let (request, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
+        let body = match self.offline(Effect::Read, &request, &request_id).await? {
+            Some(answer) => self.reply(answer, &request, V::NAME).await?,
+            None => self.send(&request, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
         };
         read::<V>(&body)
     }
 
-    async fn reply(&self, answer: DaemonResponse, parcel: &VerbRequest, verb: &str) -> Result<Bytes, Failure> {
+    async fn reply(&self, answer: DaemonResponse, request: &VerbRequest, verb: &str) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => self.of_release(problem.into(), parcel, verb).await,
+            Ok(problem) => self.of_release(problem.into(), request, verb).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
                 format!("`{verb}` was refused: {}", String::from_utf8_lossy(&answer.body)),
@@ -180,9 +180,9 @@ impl Client {
 
     /// Turns a failure into one about another release, if the daemon does not know the verb or its body. The body was
     /// made from the verb's own type, so it is no user error.
-    async fn of_release(&self, failure: Failure, parcel: &VerbRequest, verb: &str) -> Failure {
+    async fn of_release(&self, failure: Failure, request: &VerbRequest, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
-        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(parcel).await);
+        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(request).await);
         if !is_unknown {
             return failure;
         }
@@ -195,7 +195,7 @@ impl Client {
     }
 
     /// Returns true if a daemon that responds lacks the path. Otherwise it would refuse the method of this request.
-    async fn is_lacking(&self, parcel: &VerbRequest) -> bool {
+    async fn is_lacking(&self, request: &VerbRequest) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
             None => Address::Unix(self.root().operator_socket()),
@@ -211,7 +211,7 @@ impl Client {
     async fn deliver(
         &self,
         effect: Effect,
-        parcel: &VerbRequest,
+        request: &VerbRequest,
         request_id: &str,
         within: Duration,
     ) -> Result<DaemonResponse, Failure> {
@@ -223,14 +223,14 @@ impl Client {
                 Some(worker) => (worker.socket().clone(), None),
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
-            let request = self.request(parcel, request_id, key.as_ref())?;
+            let request = self.request(request, request_id, key.as_ref())?;
             let mut answered = self.answered(&address, request, effect, within).await;
             if self.worker().is_none()
                 && let Ok(Err(ExchangeError::Denied(_))) = &answered
             {
                 // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
-                let request = self.request(parcel, request_id, None)?;
+                let request = self.request(request, request_id, None)?;
                 match self.answered(&members, request, effect, within).await {
                     // There is no such socket, so the first error holds.
                     Ok(Err(ExchangeError::Absent(_))) => {}
@@ -267,7 +267,7 @@ impl Client {
             }
             if self.worker().is_none()
                 && let ExchangeError::Absent(_) = trouble
-                && let Some(answer) = self.offline(effect, parcel, request_id).await?
+                && let Some(answer) = self.offline(effect, request, request_id).await?
             {
                 return Ok(answer);
             }
@@ -387,13 +387,13 @@ impl Client {
 
     fn request(
         &self,
-        parcel: &VerbRequest,
+        request: &VerbRequest,
         request_id: &str,
         key: Option<&OperatorKey>,
     ) -> Result<Request<Full<Bytes>>, Failure> {
-        let mut request = Request::post(&parcel.path)
+        let mut request = Request::post(&request.path)
             .header(header::HOST, "supervisor")
-            .header(header::CONTENT_TYPE, parcel.content_type)
+            .header(header::CONTENT_TYPE, request.content_type)
             .header(BOARD_HEADER, self.board().as_str())
             .header(REQUEST_HEADER, request_id);
         if let Some(worker) = self.worker() {
@@ -403,7 +403,7 @@ impl Client {
             request = request.header(KEY_HEADER, key.as_str());
         }
         request
-            .body(Full::new(parcel.body.clone()))
+            .body(Full::new(request.body.clone()))
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
@@ -411,7 +411,7 @@ impl Client {
     async fn offline(
         &self,
         effect: Effect,
-        parcel: &VerbRequest,
+        request: &VerbRequest,
         request_id: &str,
     ) -> Result<Option<DaemonResponse>, Failure> {
         let (mode, _lock) = match effect {
@@ -435,7 +435,7 @@ impl Client {
             Mode::Reading => self.reader()?,
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
-        let request = self.request(parcel, request_id, None)?;
+        let request = self.request(request, request_id, None)?;
         let (status, body) = in_process(service, surface(), request).await?;
         Ok(Some(DaemonResponse { status, body }))
     }

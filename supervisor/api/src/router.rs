@@ -146,7 +146,7 @@ async fn known(shared: &ApiState, peer: &Peer, mut request: Request) -> Result<K
         shared.admission.count(counted)?;
     }
     let permit = shared.admission.admit(&caller)?.map(Arc::new);
-    let busy = request.extensions().get::<ConnectionPermit>().map(|seat| seat.busy(caller.run())).transpose();
+    let busy = request.extensions().get::<ConnectionPermit>().map(|permit| permit.busy(caller.run())).transpose();
     let busy = busy.map_err(|bound| refuse_connection(permit.as_deref(), bound))?;
     request.extensions_mut().insert(caller);
     if let Some(permit) = &permit {

@@ -24,8 +24,8 @@ pub(super) fn warnings(matches: &ArgMatches) -> Vec<String> {
         matches!(given.try_contains_id(flag), Ok(true))
             && given.value_source(flag) == Some(ValueSource::CommandLine)
     };
-    let inert = IGNORED.iter().filter(|(of, flag, _)| verb == *of && said(flag));
-    inert.map(|(_, flag, why)| format!("--{flag} changes nothing: {why}")).collect()
+    let ignored = IGNORED.iter().filter(|(of, flag, _)| verb == *of && said(flag));
+    ignored.map(|(_, flag, why)| format!("--{flag} changes nothing: {why}")).collect()
 }
 
 #[cfg(test)]
@@ -53,9 +53,9 @@ mod tests {
         fn walk(command: &clap::Command, verb: &[&str]) {
             for flag in command.get_arguments() {
                 let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-                let inert = flag.is_hide_set() || help.starts_with("Ignored");
+                let ignored = flag.is_hide_set() || help.starts_with("Ignored");
                 let known = IGNORED.iter().any(|(of, name, _)| *of == verb && *name == flag.get_id().as_str());
-                assert_eq!(inert, known, "{verb:?} {}", flag.get_id());
+                assert_eq!(ignored, known, "{verb:?} {}", flag.get_id());
             }
             for below in command.get_subcommands() {
                 walk(below, &[verb, &[below.get_name()]].concat());

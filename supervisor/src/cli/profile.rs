@@ -361,12 +361,12 @@ async fn written(
         ))
         .hint("choose another name"));
     }
-    let persona = files::check(client.root(), &name, text)?;
+    let profile = files::check(client.root(), &name, text)?;
     let is_new = files::path_of(client.root(), &name).symlink_metadata().is_err();
     let lanes = client.call(&ListLanes::default()).await?;
     if is_new && lanes.iter().any(|lane| lane.name == name.as_str()) {
         // The profile takes over the tasks assigned to the lane, so it has to run on this lane.
-        if persona.settings.lane.as_ref() != Some(&name) {
+        if profile.settings.lane.as_ref() != Some(&name) {
             return Err(Failure::new(
                 Code::Conflict,
                 format!("`{name}` is a lane, and a profile of that name would take its tasks"),

@@ -30,9 +30,9 @@ impl<'a> TenantDirectory<'a> {
 
 /// Finds or creates the directory of a tenant. Refuses a symbolic link, a directory that another user owns or may write
 /// to, and a directory that workers cannot enter.
-pub(super) fn prepare(own: &Root, ground: TenantDirectory<'_>) -> Result<(), Failure> {
+pub(super) fn prepare(own: &Root, directory: TenantDirectory<'_>) -> Result<(), Failure> {
     let caller = nix::unistd::geteuid();
-    let user = ground.user.map(known).transpose()?;
+    let user = directory.user.map(known).transpose()?;
     if let Some(user) = user.filter(|user| !caller.is_root() && user.uid != caller.as_raw()) {
         return Err(Failure::new(
             Code::NotPermitted,
@@ -48,7 +48,7 @@ pub(super) fn prepare(own: &Root, ground: TenantDirectory<'_>) -> Result<(), Fai
         let remedy = unfit.hint().unwrap_or_default();
         return Err(Failure::usage(format!("the directory of the tenant {unfit}")).hint(remedy));
     }
-    let Some(root) = ground.root else { return Ok(()) };
+    let Some(root) = directory.root else { return Ok(()) };
     if own.closed().iter().any(|closed| root.starts_with(closed) || closed.starts_with(root)) {
         return Err(Failure::usage(format!("{} lies in the supervisor's own directories", root.display()))
             .hint("choose another directory, such as /srv/NAME"));

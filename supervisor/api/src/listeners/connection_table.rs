@@ -217,9 +217,9 @@ mod tests {
         assert_eq!(gone(&permits), [0], "the one that asked nothing gives way");
         let neighbour = come(&table, Group::Process(8));
         neighbour.busy(Some(run(2))).map(drop).unwrap();
-        let strangers: Vec<ConnectionPermit> = (0..3).map(|_| come(&table, Group::Anyone)).collect();
-        assert!(gone(&[neighbour]).is_empty() && gone(&strangers).is_empty());
-        drop((second, permits, strangers));
+        let unknown: Vec<ConnectionPermit> = (0..3).map(|_| come(&table, Group::Anyone)).collect();
+        assert!(gone(&[neighbour]).is_empty() && gone(&unknown).is_empty());
+        drop((second, permits, unknown));
         let connections = table.lock();
         assert!(connections.open.is_empty() && connections.groups.is_empty());
     }

@@ -89,9 +89,9 @@ pub struct ListenerContext {
 
 impl BoundedListener {
     /// Makes a listener without connections.
-    pub(super) fn new(side: CallerKind, shared: &ListenerContext, rooms: Handle) -> Self {
-        let (crowd, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
-        BoundedListener { side, shared: shared.clone(), runtime: rooms, connections: crowd, noted, refusals }
+    pub(super) fn new(side: CallerKind, shared: &ListenerContext, runtime: Handle) -> Self {
+        let (connections, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
+        BoundedListener { side, shared: shared.clone(), runtime, connections, noted, refusals }
     }
 
     /// Returns the runtime that serves its connections.

@@ -15,13 +15,13 @@ use super::transfer_rate::TransferRate;
 #[derive(Debug)]
 pub(super) struct TimedStream<S> {
     stream: S,
-    pace: TransferRate,
+    rate: TransferRate,
 }
 
 impl<S> TimedStream<S> {
     /// Wraps a stream.
     pub(super) fn new(stream: S) -> Self {
-        TimedStream { stream, pace: TransferRate::default() }
+        TimedStream { stream, rate: TransferRate::default() }
     }
 
     pub(super) fn into_inner(self) -> S {

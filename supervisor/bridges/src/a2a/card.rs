@@ -49,7 +49,7 @@ fn skill(roster: &Roster, profile: &Profile) -> Value {
 fn about(roster: &Roster, profile: &Profile) -> String {
     let found = roster.profiles().find(|(name, _)| *name == profile.as_str());
     let described = match found {
-        Some((_, Found::Usable(persona))) => persona.settings.description.clone(),
+        Some((_, Found::Usable(profile))) => profile.settings.description.clone(),
         Some((_, Found::Disabled(_) | Found::Absent)) | None => None,
     };
     described.unwrap_or_else(|| format!("tasks of {profile}"))

@@ -38,14 +38,14 @@ pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, o
 
 /// Adds the default channel to the known ones, from now on.
 fn begin(bridge: &Bridge) {
-    let (desk, name) = (bridge.service.chats(), &bridge.name);
+    let (chats, name) = (bridge.service.chats(), &bridge.name);
     let Some(to) = bridge.channel.to.as_ref().filter(|to| is_number(to)) else { return };
-    if desk.rooms(name).iter().any(|(channel, _)| channel == to) {
+    if chats.rooms(name).iter().any(|(channel, _)| channel == to) {
         return;
     }
     let now = u64::try_from(SystemClock.now().as_micros() / 1000).unwrap_or(0);
     let room = Chatroom { last: now.saturating_sub(FIRST) << SHIFT, is_direct: false };
-    desk.heard_in(name, to, room, Known::Yes);
+    chats.heard_in(name, to, room, Known::Yes);
 }
 
 async fn read_on(

@@ -80,20 +80,20 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
     let me: Me = read(bridge.api().telegram("getMe", &json!({}), MARGIN).await?)?;
     bridge.connected(Some(&format!("@{}", me.username)));
     let account = format!("{} {}", bridge.name, me.id);
-    let desk = bridge.service.chats();
+    let chats = bridge.service.chats();
     loop {
         let body = json!({
-            "offset": desk.position(&account),
+            "offset": chats.position(&account),
             "limit": BATCH,
             "timeout": POLL.as_secs(),
             "allowed_updates": ["message"],
         });
         let asked = Instant::now();
-        let talk = bridge.api();
+        let api = bridge.api();
         // A dropped request loses nothing: updates that were not confirmed come again.
         let updates = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            answer = talk.telegram("getUpdates", &body, POLL + MARGIN) => read::<Vec<Update>>(answer?)?,
+            answer = api.telegram("getUpdates", &body, POLL + MARGIN) => read::<Vec<Update>>(answer?)?,
         };
         bridge.connected(None);
         if updates.is_empty() && asked.elapsed() < PAUSE {
@@ -106,7 +106,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
             if let Some(incoming) = incoming(&me, update.update_id, update.message) {
                 bridge.handle(&mut conversation, &incoming).await;
             }
-            desk.moved(&account, update.update_id.saturating_add(1));
+            chats.moved(&account, update.update_id.saturating_add(1));
         }
     }
 }

@@ -61,7 +61,7 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
         }
         let per_minute = |name: &str| config.notify.channels.get(name).map(Channel::per_minute);
         let waits = trouble.filter(|until| *until > now);
-        let plan = match (waits, look(&service).await) {
+        let plan = match (waits, waiting_groups(&service).await) {
             (Some(until), _) => DeliveryPlan { next: Some(until), ..DeliveryPlan::default() },
             (None, Ok(waiting)) => channels.plan(waiting, per_minute, now),
             (None, Err(failure)) => {
@@ -70,9 +70,9 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
             }
         };
         service.rest_channels(plan.resting);
-        for (board, crowd) in plan.now {
-            channels.begin(&board, &crowd, now);
-            under_way.spawn(carry(Arc::clone(&service), calls.clone(), board, crowd));
+        for (board, group) in plan.now {
+            channels.begin(&board, &group, now);
+            under_way.spawn(deliver_group(Arc::clone(&service), calls.clone(), board, group));
         }
         if is_stopping && under_way.is_empty() {
             return;
@@ -107,13 +107,13 @@ async fn farewell(stop: CancellationToken) {
 }
 
 /// Returns the waiting groups of messages of all served boards.
-async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
+async fn waiting_groups(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure> {
     let service = Arc::clone(service);
     let read = move || {
         let mut waiting = Vec::new();
         for board in service.served() {
-            let crowds = board.readers().with(|view| view.outbox_heads())?;
-            waiting.extend(crowds.into_iter().map(|crowd| (board.name().clone(), crowd)));
+            let groups = board.readers().with(|view| view.outbox_heads())?;
+            waiting.extend(groups.into_iter().map(|group| (board.name().clone(), group)));
         }
         Ok(waiting)
     };
@@ -122,10 +122,10 @@ async fn look(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)>, Failure
 }
 
 /// Sends the first messages of a group, and records the result.
-async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Crowd) -> DeliveryResult {
-    let (channel, name) = (crowd.address.channel.clone(), board.clone());
+async fn deliver_group(service: Arc<Service>, calls: Calls, board: BoardName, group: Crowd) -> DeliveryResult {
+    let (channel, name) = (group.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
-    let carried = tokio::spawn(async move { carry_on(&service, &calls, &name, crowd).await });
+    let carried = tokio::spawn(async move { deliver_batch(&service, &calls, &name, group).await });
     let panicked = |_| Err(Failure::failed("the delivery panicked"));
     let outcome = AbortOnDropHandle::new(carried).await.unwrap_or_else(panicked);
     let (pause, is_unwritten) = match outcome {
@@ -138,20 +138,20 @@ async fn carry(service: Arc<Service>, calls: Calls, board: BoardName, crowd: Cro
     DeliveryResult { channel, pause, is_unwritten }
 }
 
-async fn carry_on(
+async fn deliver_batch(
     service: &Arc<Service>,
     calls: &Calls,
     name: &BoardName,
-    crowd: Crowd,
+    group: Crowd,
 ) -> Result<Option<Duration>, Failure> {
     let board = service.board(name)?;
     let config = service.config();
-    let channel = config.notify.channels.get(&crowd.address.channel);
+    let channel = config.notify.channels.get(&group.address.channel);
     let digest_above = channel.and_then(Channel::digest_above);
     let chats = service.chats().chats(service.root());
     let is_heard = |name: &str| chats.usable().any(|(_, chat)| chat.channel == name);
     let reader = |name: &str| if is_heard(name) { ReadAt::Chat } else { ReadAt::Elsewhere };
-    let Some(batch) = take(&board, crowd, digest_above, reader).await? else { return Ok(None) };
+    let Some(batch) = take(&board, group, digest_above, reader).await? else { return Ok(None) };
     let ids: Vec<LetterId> = batch.letters.iter().map(|letter| letter.id).collect();
     let Some(channel) = channel else {
         let why = format!("there is no channel `{}` in [notify.channels]", batch.address.channel);
@@ -175,12 +175,12 @@ async fn carry_on(
 /// Takes the next message, or a digest. A digest is fixed on the board, so that each try sends the same.
 async fn take(
     board: &Arc<BoardHandle>,
-    crowd: Crowd,
+    group: Crowd,
     digest_above: Option<u32>,
     reader: impl Fn(&str) -> ReadAt,
 ) -> Result<Option<Batch>, Failure> {
     let reading = Arc::clone(board);
-    let read = move || reading.readers().with(|view| view.outbox_of(&crowd, DIGEST));
+    let read = move || reading.readers().with(|view| view.outbox_of(&group, DIGEST));
     let unread = |_| Failure::failed("the outbox was not read");
     let mut letters = tokio::task::spawn_blocking(read).await.map_err(unread)??;
     let Some(first) = letters.first() else { return Ok(None) };

@@ -59,12 +59,12 @@ impl Channels {
         let mut plan = DeliveryPlan::default();
         let mut first: BTreeMap<String, (BoardName, Crowd)> = BTreeMap::new();
         for (board, crowd) in waiting {
-            let pace = self.by_name.entry(crowd.address.channel.clone()).or_default();
-            if pace.is_busy {
+            let channel_use = self.by_name.entry(crowd.address.channel.clone()).or_default();
+            if channel_use.is_busy {
                 // The end of its delivery triggers another plan.
                 continue;
             }
-            let free_at = pace.free_at(per_minute(&crowd.address.channel), now);
+            let free_at = channel_use.free_at(per_minute(&crowd.address.channel), now);
             if free_at > now {
                 plan.resting.insert(crowd.address.channel.clone(), free_at);
             }
@@ -92,22 +92,22 @@ impl Channels {
     pub(super) fn begin(&mut self, board: &BoardName, crowd: &Crowd, now: Timestamp) {
         self.turn += 1;
         self.turns.insert(group(board, crowd), self.turn);
-        let pace = self.by_name.entry(crowd.address.channel.clone()).or_default();
-        pace.is_busy = true;
-        pace.sent.push_back(now);
+        let channel_use = self.by_name.entry(crowd.address.channel.clone()).or_default();
+        channel_use.is_busy = true;
+        channel_use.sent.push_back(now);
     }
 
     /// Records the end of a delivery, and the pause that the service asked for.
     pub(super) fn end(&mut self, channel: &str, pause: Option<Duration>, now: Timestamp) {
-        let Some(pace) = self.by_name.get_mut(channel) else { return };
-        pace.is_busy = false;
-        pace.not_before = pause.map(|pause| now.after(pause));
+        let Some(channel_use) = self.by_name.get_mut(channel) else { return };
+        channel_use.is_busy = false;
+        channel_use.not_before = pause.map(|pause| now.after(pause));
     }
 
     /// Forgets the pauses, because the configuration has changed.
     pub(super) fn forget_pauses(&mut self) {
-        for pace in self.by_name.values_mut() {
-            pace.not_before = None;
+        for channel_use in self.by_name.values_mut() {
+            channel_use.not_before = None;
         }
     }
 }
