@@ -276,7 +276,7 @@ impl Call {
         let plugin = self.plugin.as_ref();
         CallBounds {
             named: Arc::clone(&self.named),
-            choice: PolicyChoice::of(&self.service, self.asking()),
+            choice: PolicyChoice::for_giver(&self.service, self.asking()),
             is_untenanted: plugin.is_some_and(|plugin| plugin.scope == PluginScope::Of(None)),
         }
     }

@@ -90,7 +90,7 @@ pub(super) fn require_name(service: &Service, asking: PolicyGiver<'_>, policy: &
 
 impl PolicyChoice {
     /// Returns the policies of a caller; none for an operator, and for the daemon itself.
-    pub(super) fn of(service: &Service, asking: PolicyGiver<'_>) -> Option<Self> {
+    pub(super) fn for_giver(service: &Service, asking: PolicyGiver<'_>) -> Option<Self> {
         let PolicyGiver { actor, plugin, is_chat } = asking;
         if actor.run.is_none() && confined(actor).is_none() && plugin.is_none() && !is_chat {
             return None;

@@ -31,7 +31,7 @@ pub(super) async fn run(client: &Client, mut verb: Assign, output: Output) -> Re
             warnings.extend(assigned.warnings);
             assigned.task.status
         });
-        all.results.push(TaskResult::of(id, done));
+        all.results.push(TaskResult::from_result(id, done));
     }
     // Obstacles of the assignee are the same for all tasks.
     warnings.sort();

@@ -44,7 +44,7 @@ async fn send_file(client: &Client, mut verb: Attach, output: Output) -> Result<
 /// Shows the runs of a task as they happen, from the start of the latest one until no further run starts by itself.
 /// Returns the task's exit code.
 async fn follow(client: &Client, task: TaskId, output: Output) -> Result<u8, Failure> {
-    let mut hands = KeyboardOwner::of(output);
+    let mut hands = KeyboardOwner::for_output(output);
     let mut log = Log { task_id: Some(task.clone()), offset: Some(0), ..Log::default() };
     let mut news = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut stream = AttachedLog {
@@ -138,7 +138,7 @@ enum KeyboardOwner {
 }
 
 impl KeyboardOwner {
-    fn of(output: Output) -> Self {
+    fn for_output(output: Output) -> Self {
         let is_person = std::io::stdin().is_terminal() && !output.json();
         match (is_person, std::io::stdout().is_terminal()) {
             (true, true) => KeyboardOwner::Unknown(Keyboard::new()),

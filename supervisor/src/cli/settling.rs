@@ -31,7 +31,7 @@ pub(super) struct Settling {
 
 impl Settling {
     /// Begins to wait. Each task is checked once at the start.
-    pub(super) async fn of(client: &Client, tasks: &[TaskId]) -> Result<Self, Failure> {
+    pub(super) async fn watch(client: &Client, tasks: &[TaskId]) -> Result<Self, Failure> {
         let events =
             Events { since: newest(client).await?, limit: 1000, wait: WAIT_SECONDS, ..Events::default() };
         let mut open: Vec<TaskId> = Vec::new();

@@ -60,7 +60,7 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
     let client = &line.client()?;
     // Events contain full ids only.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
-    let mut settling = Settling::of(client, &wait.task_ids).await?;
+    let mut settling = Settling::watch(client, &wait.task_ids).await?;
     let mut report = WaitReport { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
     // Tasks that have ended already are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {

@@ -109,7 +109,7 @@ fn check_findings(findings: &[Shown], clone: &Clone, report: &mut DemoReport) {
             name,
             format!("a finding from each of {}", Counted(clone.files, "file")),
             summary(shown),
-            ExpectationResult::of(ok),
+            ExpectationResult::from_condition(ok),
         );
     }
     let own = |shown: &Shown| {
@@ -125,7 +125,7 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let expected: Vec<String> = findings.iter().map(summary).collect();
     let seen = summary(merged);
     let lines = seen.lines().count();
-    let verdict = ExpectationResult::of(merged.task.status == Status::Done && seen == expected.join("\n"));
+    let verdict = ExpectationResult::from_condition(merged.task.status == Status::Done && seen == expected.join("\n"));
     let seen = if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
     report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, verdict);
     // Event ids only grow, so the claim must come after all three ends.
@@ -138,7 +138,7 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
         "the fan-in waited for all three",
         "claimed after all three",
         seen,
-        ExpectationResult::of(waited),
+        ExpectationResult::from_condition(waited),
     );
 }
 
@@ -177,7 +177,7 @@ fn check_commit(merged: &Shown, written: &Shown, clone: &Clone, owners: Owners, 
         && commit.parents == [clone.commit.clone()]
         && files == ["REPORT.md"]
         && whole;
-    report.check(STORY, name, expected, seen, ExpectationResult::of(ok));
+    report.check(STORY, name, expected, seen, ExpectationResult::from_condition(ok));
 }
 
 /// Checks that the report was completed by its check, after its worker.

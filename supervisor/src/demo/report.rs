@@ -128,14 +128,14 @@ impl DemoReport {
         seen: impl Into<String>,
     ) {
         let (expected, seen) = (expected.into(), seen.into());
-        let verdict = ExpectationResult::of(expected == seen);
+        let verdict = ExpectationResult::from_condition(expected == seen);
         self.check(part, name, expected, seen, verdict);
     }
 
     /// Adds the expectation that root owns no entry of a tree.
     pub(super) fn not_of_root(&mut self, part: Story, name: &str, tree: &Path) {
         let (seen, verdict) = match directory::of_root(tree) {
-            Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), ExpectationResult::of(roots == 0)),
+            Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), ExpectationResult::from_condition(roots == 0)),
             Err(e) => (e.to_string(), ExpectationResult::Failed),
         };
         self.check(part, name, "no entry is root's", seen, verdict);
@@ -157,7 +157,7 @@ pub(super) enum ExpectationResult {
 
 impl ExpectationResult {
     /// Returns the verdict for a condition.
-    pub(super) fn of(condition: bool) -> Self {
+    pub(super) fn from_condition(condition: bool) -> Self {
         if condition { ExpectationResult::Ok } else { ExpectationResult::Failed }
     }
 }

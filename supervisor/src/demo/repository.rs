@@ -164,7 +164,7 @@ pub(super) fn check(source: &RepositorySource, after_clone: Option<&Standing>, m
     } else {
         format!("another {parts}")
     };
-    report.check(part, name, expected, seen, ExpectationResult::of(foreign));
+    report.check(part, name, expected, seen, ExpectationResult::from_condition(foreign));
 }
 
 fn work(

@@ -44,7 +44,7 @@ enum VerdictPlace {
 }
 
 impl VerdictPlace {
-    fn of(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
@@ -60,7 +60,7 @@ impl ResponseMeaning {
     /// Reads a response to its end.
     pub(super) async fn read(answer: Response<Incoming>) -> Result<Self, Failure> {
         let (head, mut body) = answer.into_parts();
-        let mut kept = RetainedParts::new(if head.status.is_success() { VerdictPlace::of(&head.headers) } else { VerdictPlace::Text });
+        let mut kept = RetainedParts::new(if head.status.is_success() { VerdictPlace::from_headers(&head.headers) } else { VerdictPlace::Text });
         let mut length = 0_usize;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|e| {
@@ -215,7 +215,7 @@ mod tests {
             headers.insert(*name, value.parse().unwrap());
         }
         let status = StatusCode::from_u16(status).unwrap();
-        let mut kept = RetainedParts::new(if status.is_success() { VerdictPlace::of(&headers) } else { VerdictPlace::Text });
+        let mut kept = RetainedParts::new(if status.is_success() { VerdictPlace::from_headers(&headers) } else { VerdictPlace::Text });
         for piece in pieces {
             kept.take(piece);
         }

@@ -37,15 +37,15 @@ macro_rules! of_the_tools {
         })*
         api { $($hidden:ident,)* }
     ) => {
-        fn made() -> Vec<Listed> {
+        fn made() -> Vec<VerbTool> {
             let schedules = [
-                Listed::of::<verbs::ListSchedules>(),
-                Listed::of::<verbs::SaveSchedule>(),
-                Listed::of::<verbs::PauseSchedule>(),
-                Listed::of::<verbs::RunSchedule>(),
-                Listed::of::<verbs::RemoveSchedule>(),
+                VerbTool::for_verb::<verbs::ListSchedules>(),
+                VerbTool::for_verb::<verbs::SaveSchedule>(),
+                VerbTool::for_verb::<verbs::PauseSchedule>(),
+                VerbTool::for_verb::<verbs::RunSchedule>(),
+                VerbTool::for_verb::<verbs::RemoveSchedule>(),
             ];
-            [$($(Listed::of::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
+            [$($(VerbTool::for_verb::<verbs::$verb>(),)*)*].into_iter().chain(schedules).flatten().collect()
         }
     };
 }
@@ -65,7 +65,7 @@ pub(super) fn find(name: &str) -> Option<&'static VerbTool> {
 }
 
 impl VerbTool {
-    fn of<V: Command>() -> Option<Self> {
+    fn for_verb<V: Command>() -> Option<Self> {
         let about = V::TOOL?.about;
         let schema = schema_for!(V);
         let about_request = schema.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -76,7 +76,7 @@ impl VerbTool {
             .with_annotations(annotations);
         let call = |board: Arc<Board>, arguments: JsonObject| -> CallFuture {
             Box::pin(
-                async move { outcome::of::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker()) },
+                async move { outcome::tool_result::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker()) },
             )
         };
         Some(VerbTool { verb: V::NAME, tool, call })
@@ -105,7 +105,7 @@ pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
 
 /// Calls a tool of a plugin.
 pub(super) async fn call_plugin(board: &Board, tool: String, arguments: JsonObject) -> CallToolResult {
-    outcome::of::<CallPluginTool>(
+    outcome::tool_result::<CallPluginTool>(
         board.call(CallPluginTool { tool, arguments }).await,
         board.is_of_a_worker(),
     )

@@ -15,7 +15,7 @@ const GROUPS: [&str; 10] =
     ["boards", "daemon", "lane", "login", "notify", "plugin", "profile", "schedules", "service", "tenant"];
 
 /// Makes the result of a call, as structured data and the same as text.
-pub(super) fn of<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool) -> CallToolResult {
+pub(super) fn tool_result<V: Command>(outcome: Result<V::Reply, Failure>, is_worker: bool) -> CallToolResult {
     let reply = outcome.and_then(|reply| {
         let is_whole = V::verdict(&reply) == 0;
         let reply = serde_json::to_value(&reply)
@@ -85,23 +85,23 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_do_next_and_that_nothing_changed_where_that_is_known() {
         let failure = Failure::new(Code::Conflict, "t_1 is done").hint("read it");
-        let result = of::<Complete>(Err(failure.clone()), true);
+        let result = tool_result::<Complete>(Err(failure.clone()), true);
         assert_eq!(text(&result), "error: t_1 is done\nhint: read it\nNothing was changed.");
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content.unwrap()["error"]["code"], "conflict");
-        assert_eq!(text(&of::<Show>(Err(failure), true)), "error: t_1 is done\nhint: read it");
+        assert_eq!(text(&tool_result::<Show>(Err(failure), true)), "error: t_1 is done\nhint: read it");
         let late =
             failure_of_the_wire(&Failure::new(Code::Conflict, "t_1 was not answered").after_a_change());
-        assert_eq!(text(&of::<Complete>(Err(late), true)), "error: t_1 was not answered");
+        assert_eq!(text(&tool_result::<Complete>(Err(late), true)), "error: t_1 was not answered");
         let lost = Failure::new(Code::TryAgain, "the daemon has not answered");
-        assert_eq!(text(&of::<Complete>(Err(lost), true)), "error: the daemon has not answered");
+        assert_eq!(text(&tool_result::<Complete>(Err(lost), true)), "error: the daemon has not answered");
     }
 
     #[test]
     fn a_worker_is_not_told_to_call_what_it_may_not() {
         let problem = |hint: &str, is_worker| {
             let failure = Failure::new(Code::NotFound, "no").hint(hint);
-            text(&of::<Show>(Err(failure), is_worker)).contains(hint)
+            text(&tool_result::<Show>(Err(failure), is_worker)).contains(hint)
         };
         for hint in
             ["see `supervisor list`", "supervisor boards list", "let it be read: `supervisor service reload`"]

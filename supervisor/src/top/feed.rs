@@ -96,7 +96,7 @@ impl Feed {
             for task in tasks {
                 let worker = worker_of(&report, &task.id);
                 let cpu = worker.and_then(|worker| cpu.get(&worker.run.run).copied());
-                let row = TaskRow::of(&task, worker, cpu, report.now);
+                let row = TaskRow::from_task(&task, worker, cpu, report.now);
                 let (_, rows, total) = &mut sections[row.kind.section() as usize];
                 rows.push(row);
                 *total = total.and(1);

@@ -98,7 +98,7 @@ impl Model {
         let task = target.task.clone();
         match key {
             Key::Enter => {
-                self.mode = Mode::Peek(LogView::of(task.clone(), target.title));
+                self.mode = Mode::Peek(LogView::for_task(task.clone(), target.title));
                 vec![TopAction::Follow(task)]
             }
             Key::Char('a') => match question {

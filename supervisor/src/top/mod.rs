@@ -83,7 +83,7 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     let look = if output.screen().is_coloured() { ColourUse::Coloured } else { ColourUse::Plain };
     let (messages, inbox) = mpsc::channel(MESSAGES);
     let (asked, asks) = watch::channel(query.clone());
-    let mut model = Model::of(query);
+    let mut model = Model::for_query(query);
     model.update(TopMessage::Picture(Box::new(picture)));
     let signals = Signals::listen()?;
     let screen = FullScreen::enter()?;

@@ -129,7 +129,7 @@ impl Chosen {
 
 impl Model {
     /// Makes an empty state for a part of a board.
-    pub(super) fn of(query: Query) -> Self {
+    pub(super) fn for_query(query: Query) -> Self {
         Model { query, ..Model::default() }
     }
 

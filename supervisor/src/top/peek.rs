@@ -37,7 +37,7 @@ pub(super) struct LogView {
 }
 
 impl LogView {
-    pub(super) fn of(task: TaskId, title: String) -> Self {
+    pub(super) fn for_task(task: TaskId, title: String) -> Self {
         let (lines, begun) = (VecDeque::new(), String::new());
         LogView { task, title, run: None, lines, begun, back: 0, is_read: false }
     }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_end_is_followed_until_a_person_goes_up_and_then_the_text_stays() {
-        let mut peek = LogView::of("t_0123abcd".parse().unwrap(), String::new());
+        let mut peek = LogView::for_task("t_0123abcd".parse().unwrap(), String::new());
         peek.take(&piece("1\n2\n3\n4\nbeg"));
         assert_eq!(above(&peek), ["4", "3", "2", "1"]);
         peek.up(1);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_writes_without_end_is_kept_in_part() {
-        let mut peek = LogView::of("t_0123abcd".parse().unwrap(), String::new());
+        let mut peek = LogView::for_task("t_0123abcd".parse().unwrap(), String::new());
         peek.take(&piece(&"x\n".repeat(2 * KEPT)));
         peek.take(&piece(&"y".repeat(LINE_BYTES + 1)));
         peek.take(&piece("z"));

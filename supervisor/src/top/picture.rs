@@ -68,7 +68,7 @@ pub(super) enum TaskKind {
 }
 
 impl TaskKind {
-    fn of(task: &Task) -> Self {
+    fn from_task(task: &Task) -> Self {
         match task.status {
             Status::Blocked => TaskKind::of_blocked(task),
             Status::Triage => TaskKind::Triage,
@@ -160,8 +160,8 @@ pub(super) struct TaskRow {
 
 impl TaskRow {
     /// Makes the row of a task, with its live worker.
-    pub(super) fn of(task: &Task, worker: Option<&WorkerLine>, cpu: Option<u64>, now: Timestamp) -> Self {
-        let kind = TaskKind::of(task);
+    pub(super) fn from_task(task: &Task, worker: Option<&WorkerLine>, cpu: Option<u64>, now: Timestamp) -> Self {
+        let kind = TaskKind::from_task(task);
         let (word, ink) = match worker.filter(|_| kind == TaskKind::Running) {
             Some(worker) => worker.state(),
             None => (kind.word(), status_ink(task.status)),

@@ -64,7 +64,7 @@ pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buff
 /// Returns the two top lines: the daemon and the board, and the numbers of tasks.
 fn heads(model: &Model, look: ColourUse) -> [Line<'static>; 2] {
     let Some(picture) = &model.picture else { return [Line::default(), Line::default()] };
-    let mut head = Pieces::of(look);
+    let mut head = Pieces::with_colours(look);
     if let Some(daemon) = &picture.daemon {
         let is_well = picture.troubles.is_empty() && model.lost.is_none();
         head.ink(if is_well { Ink::Green } else { Ink::Yellow }, "● ");
@@ -87,7 +87,7 @@ fn heads(model: &Model, look: ColourUse) -> [Line<'static>; 2] {
 }
 
 fn counts(picture: &Picture, look: ColourUse) -> Line<'static> {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     line.plain("  ");
     for (index, group) in picture.groups.iter().enumerate() {
         if index > 0 {
@@ -120,7 +120,7 @@ fn number(total: Total) -> String {
 /// Returns the lines about problems and about a pause, if any. Each text may continue on further lines, at most
 /// `LINES`.
 fn banner(model: &Model, look: ColourUse, width: usize) -> Vec<Line<'static>> {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     if let Some(why) = &model.lost {
         line.alarm(LOST);
         return below(line, LOST.len(), &format!(" {why}"), look, width);
@@ -134,7 +134,7 @@ fn banner(model: &Model, look: ColourUse, width: usize) -> Vec<Line<'static>> {
     let troubles = (!picture.troubles.is_empty()).then(|| ("degraded", picture.troubles.join("; ")));
     let paused = daemon.paused.clone().map(|why| ("paused", why));
     let labelled = |(label, text): (&str, String)| {
-        let mut line = Pieces::of(look);
+        let mut line = Pieces::with_colours(look);
         line.plain("  ");
         line.ink(Ink::Red, label);
         line.plain(": ");
@@ -154,7 +154,7 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: ColourUse, width: us
     let mut parts = parts.into_iter();
     first.plain(&parts.next().unwrap_or_default());
     let rest = parts.map(|part| {
-        let mut line = Pieces::of(look);
+        let mut line = Pieces::with_colours(look);
         line.plain(&format!("{:taken$}{part}", ""));
         line.line()
     });
@@ -163,7 +163,7 @@ fn below(mut first: Pieces, taken: usize, text: &str, look: ColourUse, width: us
 
 /// Returns the line of the last notice.
 fn notice_line(model: &Model, look: ColourUse) -> Line<'static> {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     match model.notice() {
         Some(Notice::Done(text)) => line.ink(Ink::Green, &format!(" {text}")),
         Some(Notice::Refused(text)) => {
@@ -191,7 +191,7 @@ fn offered(model: &Model, look: ColourUse) -> Line<'static> {
         }
         Mode::Prompt(_) => vec![("Enter", "send"), ("Ctrl-U", "clear"), ("Esc", "leave")],
     };
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     for (key, meaning) in offers {
         line.plain(" ");
         line.ink(Ink::Bold, key);

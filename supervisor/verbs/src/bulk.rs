@@ -28,7 +28,7 @@ pub struct TaskResult {
 
 impl TaskResult {
     /// Returns the row of a request about a single task.
-    pub fn of(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
+    pub fn from_result(id: TaskId, done: Result<kernel::Status, Failure>) -> Self {
         row(id, done.map(|status| (status, None)))
     }
 

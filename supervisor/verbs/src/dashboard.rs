@@ -116,7 +116,7 @@ pub struct DashboardSession {
 }
 
 impl DashboardSession {
-    fn of(session: &Session) -> Self {
+    fn from_session(session: &Session) -> Self {
         DashboardSession {
             session: session.id.clone(),
             actor: session.owner.name.clone(),
@@ -149,7 +149,7 @@ impl Verb for DashboardSessions {
         Ok(sessions
             .iter()
             .filter(|session| is_open(&session.owner))
-            .map(|session| DashboardSession::of(session))
+            .map(|session| DashboardSession::from_session(session))
             .collect())
     }
 }

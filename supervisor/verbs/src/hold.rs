@@ -63,8 +63,8 @@ pub struct HoldMatching {
 
 impl HoldMatching {
     /// Returns the filter, limited to the tenant that the request names.
-    pub(super) fn of(&self, on: &HoldTarget) -> Matching {
-        self.common.of(on.tenant.as_ref(), self.dry_run, self.yes)
+    pub(super) fn with_target(&self, on: &HoldTarget) -> Matching {
+        self.common.for_tenant(on.tenant.as_ref(), self.dry_run, self.yes)
     }
 }
 
@@ -74,7 +74,7 @@ impl OnTasks for Hold {
     }
 
     fn matching(&self) -> Matching {
-        self.matching.of(&self.on)
+        self.matching.with_target(&self.on)
     }
 
     fn about(&self, task_ids: Vec<TaskId>) -> Self {

@@ -41,7 +41,7 @@ pub struct NamedLane {
 }
 
 impl NamedLane {
-    fn of(name: &str, found: &Found<'_, Lane>) -> Option<Self> {
+    fn from_found(name: &str, found: &Found<'_, Lane>) -> Option<Self> {
         let (lane, defect) = match found {
             Found::Usable(lane) => (Some(lane.describe()), None),
             Found::Disabled(defect) => (None, Some(defect.to_string())),
@@ -63,7 +63,7 @@ impl Verb for ListLanes {
         let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
         let lanes = roster.lanes().all().filter(|(name, _)| asked(name));
         let mut named: Vec<NamedLane> =
-            lanes.filter_map(|(name, found)| NamedLane::of(name, &found)).collect();
+            lanes.filter_map(|(name, found)| NamedLane::from_found(name, &found)).collect();
         match (self.name, named.first_mut()) {
             (Some(name), None) => Err(unknown(&name, &roster, call.service.root())),
             (Some(name), Some(found)) if call.service.daemon().is_some() => {

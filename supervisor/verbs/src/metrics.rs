@@ -118,7 +118,7 @@ impl Measured {
 }
 
 impl Sample {
-    fn of<const N: usize>(labels: [(&str, &str); N], value: impl TryInto<i64>) -> Self {
+    fn labelled<const N: usize>(labels: [(&str, &str); N], value: impl TryInto<i64>) -> Self {
         let labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         // A value that does not fit counts as the maximum.
         Sample { labels, value: value.try_into().unwrap_or(i64::MAX) }
@@ -129,11 +129,11 @@ impl Sample {
 fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, Failure> {
     let mut measured = Measured::default();
     let version = env!("CARGO_PKG_VERSION");
-    measured.gauge("build_info", "The version of the program.", [Sample::of([("version", version)], 1)]);
+    measured.gauge("build_info", "The version of the program.", [Sample::labelled([("version", version)], 1)]);
     measured.gauge(
         "up",
         "Whether a daemon serves the root.",
-        [Sample::of([], i64::from(snapshot.is_some()))],
+        [Sample::labelled([], i64::from(snapshot.is_some()))],
     );
     if let Some(snapshot) = snapshot {
         of_daemon(&mut measured, service, snapshot);
@@ -150,15 +150,15 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         let Ok((counts, last)) = counted else { continue };
         well += 1;
         tasks.extend(
-            counts.iter().map(|(status, n)| Sample::of([("board", name), ("status", status.as_str())], *n)),
+            counts.iter().map(|(status, n)| Sample::labelled([("board", name), ("status", status.as_str())], *n)),
         );
-        events.push(Sample::of([("board", name)], last.get()));
-        commits.push(Sample::of([("board", name)], board.commits()));
+        events.push(Sample::labelled([("board", name)], last.get()));
+        commits.push(Sample::labelled([("board", name)], board.commits()));
         automatic.count(name, board, last.get());
     }
     let troubled = names.len() - well;
-    measured.gauge("boards", "The boards of the root.", [Sample::of([], names.len())]);
-    measured.gauge("boards_troubled", "Boards that cannot be read.", [Sample::of([], troubled)]);
+    measured.gauge("boards", "The boards of the root.", [Sample::labelled([], names.len())]);
+    measured.gauge("boards_troubled", "Boards that cannot be read.", [Sample::labelled([], troubled)]);
     measured.gauge("tasks", "Tasks by board and status.", tasks);
     measured.counter("events", "Events of a board since it was made.", events);
     if snapshot.is_some() {
@@ -169,7 +169,7 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
     measured.gauge(
         "configuration_defects",
         "Files of the configuration that cannot be used.",
-        [Sample::of([], defects)],
+        [Sample::labelled([], defects)],
     );
     Ok(measured)
 }
@@ -191,13 +191,13 @@ impl Automatic {
         let Ok((cursors, mail)) = counted else { return };
         for cursor in cursors {
             let labels = [("board", name), ("plugin", cursor.plugin.as_str())];
-            self.behind.push(Sample::of(labels, last.saturating_sub(cursor.event.get()).max(0)));
-            self.paused.push(Sample::of(labels, i64::from(cursor.paused_at.is_some())));
+            self.behind.push(Sample::labelled(labels, last.saturating_sub(cursor.event.get()).max(0)));
+            self.paused.push(Sample::labelled(labels, i64::from(cursor.paused_at.is_some())));
         }
         for mail in mail {
             let labels = [("board", name), ("channel", mail.channel.as_str())];
-            self.waiting.push(Sample::of(labels, mail.waiting));
-            self.dead.push(Sample::of(labels, mail.dead));
+            self.waiting.push(Sample::labelled(labels, mail.waiting));
+            self.dead.push(Sample::labelled(labels, mail.dead));
         }
     }
 
@@ -213,12 +213,12 @@ fn of_traces(measured: &mut Measured, counts: &ExportCounts) {
     measured.counter(
         "spans_exported",
         "Spans that the collector has taken.",
-        [Sample::of([], counts.exported())],
+        [Sample::labelled([], counts.exported())],
     );
     measured.counter(
         "spans_dropped",
         "Spans that no collector has taken.",
-        [Sample::of([], counts.dropped())],
+        [Sample::labelled([], counts.dropped())],
     );
 }
 
@@ -228,11 +228,11 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
         *workers.entry((run.board.as_str(), word(run.phase))).or_default() += 1;
     }
     let workers = workers.into_iter();
-    let workers = workers.map(|((board, phase), n)| Sample::of([("board", board), ("state", phase)], n));
+    let workers = workers.map(|((board, phase), n)| Sample::labelled([("board", board), ("state", phase)], n));
     measured.gauge(
         "slots",
         "Workers that may run at once.",
-        [Sample::of([], service.config().limits.total())],
+        [Sample::labelled([], service.config().limits.total())],
     );
     measured.gauge("workers", "Live runs by board and state.", workers);
     let pools = || {
@@ -241,45 +241,45 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
     measured.gauge(
         "pool_places",
         "Places of a pool.",
-        pools().map(|(pool, _, places)| Sample::of([("pool", pool)], places)),
+        pools().map(|(pool, _, places)| Sample::labelled([("pool", pool)], places)),
     );
     measured.gauge(
         "pool_taken",
         "Places of a pool that runs have.",
-        pools().map(|(pool, taken, _)| Sample::of([("pool", pool)], taken)),
+        pools().map(|(pool, taken, _)| Sample::labelled([("pool", pool)], taken)),
     );
     let paused = i64::from(snapshot.paused.is_some());
     measured.gauge(
         "paused",
         "Whether nothing is started: the host lacks something, or dispatch is disabled.",
-        [Sample::of([], paused)],
+        [Sample::labelled([], paused)],
     );
     let stopping = i64::from(snapshot.stopping.is_some());
-    measured.gauge("stopping", "Whether the daemon is being stopped.", [Sample::of([], stopping)]);
+    measured.gauge("stopping", "Whether the daemon is being stopped.", [Sample::labelled([], stopping)]);
     let broken = snapshot.broken.len();
     measured.gauge(
         "environments_broken",
         "What tasks need and what does not work.",
-        [Sample::of([], broken)],
+        [Sample::labelled([], broken)],
     );
     let open = snapshot.broken.iter().filter(|broken| broken.release.is_some()).count();
     measured.gauge(
         "breakers_open",
         "What tasks need and what has failed five times in a row.",
-        [Sample::of([], open)],
+        [Sample::labelled([], open)],
     );
     measured.counter(
         "wakeups",
         "Events that the owner loop has decided.",
-        [Sample::of([], snapshot.wakeups)],
+        [Sample::labelled([], snapshot.wakeups)],
     );
     let Ok(own) = procfs::process::Process::myself() else { return };
     if let Ok(stat) = own.stat() {
         let resident = stat.rss.saturating_mul(procfs::page_size());
-        measured.gauge("resident_memory_bytes", "Memory of the daemon.", [Sample::of([], resident)]);
+        measured.gauge("resident_memory_bytes", "Memory of the daemon.", [Sample::labelled([], resident)]);
     }
     if let Ok(count) = own.fd_count() {
-        measured.gauge("open_fds", "Descriptors of the daemon.", [Sample::of([], count)]);
+        measured.gauge("open_fds", "Descriptors of the daemon.", [Sample::labelled([], count)]);
     }
 }
 
@@ -329,8 +329,8 @@ mod tests {
     #[test]
     fn the_text_is_that_of_openmetrics() {
         let mut measured = Measured::default();
-        measured.gauge("up", "Whether it \"serves\".", [Sample::of([], 1)]);
-        measured.counter("events", "Events.", [Sample::of([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)]);
+        measured.gauge("up", "Whether it \"serves\".", [Sample::labelled([], 1)]);
+        measured.counter("events", "Events.", [Sample::labelled([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)]);
         measured.gauge("tasks", "None.", []);
         assert_snapshot!(measured.to_string(), @r#"
         # TYPE supervisor_up gauge

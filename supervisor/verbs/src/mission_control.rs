@@ -198,7 +198,7 @@ pub struct Steered {
 }
 
 impl Steered {
-    fn of(mission: TaskId, ends: MissionEnds) -> Self {
+    fn from_ends(mission: TaskId, ends: MissionEnds) -> Self {
         Steered { mission, ended: ends.ended, ending: ends.ending, is_granted: false }
     }
 
@@ -238,7 +238,7 @@ impl Verb for PauseMission {
         let what = if self.now { Pause::Runs } else { Pause::Starts };
         call.write(move |board, actor| {
             let ends = board.pause_by_hand(&self.mission, what, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, ends))
+            Ok(Steered::from_ends(self.mission, ends))
         })
         .await
     }
@@ -259,7 +259,7 @@ impl Verb for ResumeMission {
     async fn run(self, call: Call) -> Result<Steered, Failure> {
         call.write(move |board, actor| {
             let is_granted = board.resume_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered { is_granted, ..Steered::of(self.mission, MissionEnds::default()) })
+            Ok(Steered { is_granted, ..Steered::from_ends(self.mission, MissionEnds::default()) })
         })
         .await
     }
@@ -287,7 +287,7 @@ impl Verb for CancelMission {
         require_daemon(&call, &self.mission).await?;
         call.write(move |board, actor| {
             let ends = board.cancel_mission(&self.mission, self.reason.as_deref(), actor)?;
-            Ok(Steered::of(self.mission, ends))
+            Ok(Steered::from_ends(self.mission, ends))
         })
         .await
     }

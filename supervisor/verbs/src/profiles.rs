@@ -43,7 +43,7 @@ pub struct NamedProfile {
 }
 
 impl NamedProfile {
-    fn of(name: &str, found: &Found<'_, Persona>, roster: &Roster, config: &Config) -> Option<Self> {
+    fn from_found(name: &str, found: &Found<'_, Persona>, roster: &Roster, config: &Config) -> Option<Self> {
         let profile: Profile = name.parse().ok()?;
         let (described, defect) = match found {
             Found::Usable(persona) => (Some(persona.describe()), None),
@@ -81,7 +81,7 @@ impl Verb for ListProfiles {
             let asked = |name: &str| self.name.as_ref().is_none_or(|asked| asked.as_str() == name);
             let profiles = roster.profiles().filter(|(name, _)| asked(name));
             let named: Vec<NamedProfile> = profiles
-                .filter_map(|(name, found)| NamedProfile::of(name, &found, &roster, &config))
+                .filter_map(|(name, found)| NamedProfile::from_found(name, &found, &roster, &config))
                 .collect();
             match &self.name {
                 Some(name) if named.is_empty() => Err(unknown(name, &roster, call.service.root())),

@@ -71,7 +71,7 @@ impl OnTasks for Release {
 
     fn matching(&self) -> Matching {
         // Only tasks with a hold are selected, as others cannot be released.
-        let mut matching = self.matching.of(&self.on);
+        let mut matching = self.matching.with_target(&self.on);
         matching.held = true;
         matching
     }

@@ -70,7 +70,7 @@ pub(super) struct RunState {
 
 impl RunState {
     /// Returns the state that a request names; none if it names none.
-    pub(super) fn of(kind: Option<StateType>, name: Option<String>) -> Result<Option<Self>, Failure> {
+    pub(super) fn from_arguments(kind: Option<StateType>, name: Option<String>) -> Result<Option<Self>, Failure> {
         let (kind, name) = match (kind, name) {
             (None, None) => return Ok(None),
             (Some(kind), Some(name)) => (kind, name),
@@ -116,7 +116,7 @@ impl Verb for Runs {
         let limit = pages::limit(self.limit)?;
         let id = parse::named(self.task_id)?;
         let actor = call.actor.clone();
-        let state = RunState::of(self.state_type, self.state_name)?;
+        let state = RunState::from_arguments(self.state_type, self.state_name)?;
         let part = call
             .read(move |view| {
                 view.task_for(&id, &actor)?;

@@ -67,7 +67,7 @@ impl TaskFilter {
     }
 
     /// Adds the tenant and the handling of the result. A tenant alone is no filter.
-    pub(super) fn of(&self, tenant: Option<&Tenant>, dry_run: bool, yes: bool) -> Matching {
+    pub(super) fn for_tenant(&self, tenant: Option<&Tenant>, dry_run: bool, yes: bool) -> Matching {
         Matching::new(self.clone(), tenant.filter(|_| self.is_given()).cloned(), dry_run, yes)
     }
 }
@@ -136,7 +136,7 @@ pub trait OnTasks: Command<Reply: Rows> + Clone {
 macro_rules! on_tasks {
     ($verb:ident $(, $status:ident)*) => {
         impl super::selection::OnTasks for $verb {
-            fn of(&self) -> &'static [kernel::Status] {
+            fn default_statuses(&self) -> &'static [kernel::Status] {
                 &[$(kernel::Status::$status),*]
             }
 

@@ -112,7 +112,7 @@ impl Verb for Show {
     async fn run(self, call: Call) -> Result<ShownTask, Failure> {
         let id = parse::named(self.task_id)?;
         let actor = call.actor.clone();
-        let state = RunState::of(self.state_type, self.state_name)?;
+        let state = RunState::from_arguments(self.state_type, self.state_name)?;
         let before = self.before_comment;
         let place = attachments::place_of(&call)?;
         let mut shown = call

@@ -432,7 +432,7 @@ impl Verb for Status {
             now,
         };
         let report = if call.confined().is_some() { report.of_tenant_alone() } else { report };
-        let (health, troubles) = health::of(&report);
+        let (health, troubles) = health::assess(&report);
         Ok(StatusReport { health, troubles, ..report })
     }
 }

@@ -61,7 +61,7 @@ pub struct TenantLine {
 }
 
 impl TenantLine {
-    fn of(name: &Tenant, call: &Call, tasks: BTreeMap<Status, i64>) -> Self {
+    fn from_tasks(name: &Tenant, call: &Call, tasks: BTreeMap<Status, i64>) -> Self {
         let config = call.service.config();
         let line = TenantLine {
             name: name.to_string(),
@@ -133,7 +133,7 @@ impl Verb for ListTenants {
                 .collect::<Result<Vec<_>, _>>()
         });
         let lines: Vec<TenantLine> =
-            counted.await?.into_iter().map(|(tasks, name)| TenantLine::of(&name, &call, tasks)).collect();
+            counted.await?.into_iter().map(|(tasks, name)| TenantLine::from_tasks(&name, &call, tasks)).collect();
         match &self.name {
             Some(name) if lines.is_empty() => {
                 Err(Failure::new(Code::NotFound, format!("there is no tenant `{name}`"))

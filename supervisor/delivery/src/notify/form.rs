@@ -7,7 +7,7 @@ use super::batch::Batch;
 use super::text;
 
 /// Builds the JSON form. Workers' text is in JSON strings, and `text` is the message for people.
-pub(super) fn of(batch: &Batch) -> Value {
+pub(super) fn from_batch(batch: &Batch) -> Value {
     let messages: Vec<Value> = batch.letters.iter().map(|letter| message(&batch.id, letter)).collect();
     json!({
         "version": 1,

@@ -36,7 +36,7 @@ pub(super) type ReadBalance = Arc<dyn Fn() -> io::Result<Balance> + Send + Sync>
 #[derive(Debug)]
 pub(super) struct DayBudget(Mutex<DayUse>);
 
-/// Purses of the payers that have a run with a proxy.
+/// Day budgets of the payers that have a run with a proxy.
 #[derive(Debug, Default)]
 pub(super) struct DayBudgets(Mutex<HashMap<(BoardId, Payer), Weak<DayBudget>>>);
 

@@ -116,13 +116,13 @@ impl Columns {
     }
 
     /// Returns the columns of a section.
-    fn of(&self, section: Section) -> impl Iterator<Item = Column> {
+    fn in_section(&self, section: Section) -> impl Iterator<Item = Column> {
         self.shown.iter().copied().filter(move |column| column.is_of(section))
     }
 
     /// Returns the width in front of the title: mark, id, state and columns.
     fn front(&self, section: Section) -> usize {
-        2 + ID + 1 + WORD + 1 + self.of(section).map(|column| column.head().1 + 1).sum::<usize>()
+        2 + ID + 1 + WORD + 1 + self.in_section(section).map(|column| column.head().1 + 1).sum::<usize>()
     }
 }
 
@@ -173,7 +173,7 @@ pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buff
 }
 
 fn nothing(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     if model.query.tenant.is_some() || model.query.search.is_some() {
         line.plain("  No task matches; Esc shows all.");
     } else {
@@ -185,10 +185,10 @@ fn nothing(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
 }
 
 fn heading(group: &Group, columns: &Columns, look: ColourUse) -> Line<'static> {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     let title = format!("{} ({})", group.section.heading(), number(group.total));
     let (unnamed, named): (Vec<Column>, Vec<Column>) =
-        columns.of(group.section).partition(|column| column.head().0.is_empty());
+        columns.in_section(group.section).partition(|column| column.head().0.is_empty());
     let before = 2 + ID + 1 + WORD + 1 + unnamed.iter().map(|column| column.head().1 + 1).sum::<usize>();
     line.ink(Ink::Bold, &format!("{title:<before$}"));
     let heads = named.into_iter().map(Column::head);
@@ -199,7 +199,7 @@ fn heading(group: &Group, columns: &Columns, look: ColourUse) -> Line<'static> {
 }
 
 fn left_out(total: Total, look: ColourUse) -> Line<'static> {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     line.ink(
         Ink::Dim,
         &match total {
@@ -211,13 +211,13 @@ fn left_out(total: Total, look: ColourUse) -> Line<'static> {
 }
 
 fn task_line(row: &TaskRow, columns: &Columns, look: ColourUse, is_chosen: bool) -> Line<'static> {
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     line.plain(if is_chosen { "> " } else { "  " });
     line.plain(&format!("{:<ID$} ", row.id.as_str()));
     line.ink(row.ink, &padded(row.word, WORD));
     line.plain(" ");
     let section = row.kind.section();
-    for column in columns.of(section) {
+    for column in columns.in_section(section) {
         let ((name, width), text) = (column.head(), column.shows(row));
         let text = if name.is_empty() { padded(&text, width) } else { format!("{text:>width$}") };
         line.plain(&format!("{text} "));

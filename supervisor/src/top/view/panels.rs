@@ -36,7 +36,7 @@ const COLUMNS: [(&str, &str); 3] = [
 /// Draws a box in the middle of an area, as high as its text.
 fn dialog(title: &str, text: &[InkedLine], look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let width = area.width.min(WIDEST);
-    let mut line = Pieces::of(look);
+    let mut line = Pieces::with_colours(look);
     line.ink(Ink::Bold, &format!(" {title} "));
     let frame = Block::bordered().padding(Padding::horizontal(1)).title(line.line());
     let inner = usize::from(frame.inner(Rect { width, ..area }).width);

@@ -44,7 +44,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn of(look: ColourUse) -> Self {
+    pub(super) fn with_colours(look: ColourUse) -> Self {
         Pieces { look, spans: Vec::new() }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn broken(line: &InkedLine, width: usize, look: ColourUse) -> Vec<Lin
     let indent = (text.len() - rest.len()).min(width / 2);
     let line = |part: String| {
         let part = format!("{:indent$}{part}", "");
-        let mut line = Pieces::of(look);
+        let mut line = Pieces::with_colours(look);
         match line.ink {
             Some(ink) => line.ink(ink, &part),
             None => line.plain(&part),
@@ -38,12 +38,12 @@ pub(super) fn broken(line: &InkedLine, width: usize, look: ColourUse) -> Vec<Lin
 
 /// Draws the log of a task: its end, or the part scrolled to.
 pub(super) fn peek(peek: &LogView, look: ColourUse, area: Rect, buffer: &mut Buffer) {
-    let mut title = Pieces::of(look);
+    let mut title = Pieces::with_colours(look);
     title.ink(Ink::Bold, &format!(" {}", peek.task));
     title.plain(&format!("  {} ", peek.title));
     let end = if peek.follows() { "following" } else { "G follows again" };
     let place = [peek.place().as_str(), end].join(", ");
-    let mut below = Pieces::of(look);
+    let mut below = Pieces::with_colours(look);
     below.ink(Ink::Dim, &format!(" {} ", place.trim_start_matches(", ")));
     let frame = Block::new().borders(Borders::TOP | Borders::BOTTOM).title(title.line());
     let frame = frame.title_bottom(below.line().right_aligned());

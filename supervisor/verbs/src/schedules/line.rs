@@ -77,7 +77,7 @@ impl ScheduleLine {
     }
 
     /// Reads the state of a schedule from its board. Blocking.
-    pub(super) fn of(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
+    pub(super) fn from_planned(service: &Service, name: &str, planned: &Planned, whole: bool) -> Self {
         let root = service.root();
         let path = name.parse().map(|name| file_of(root, &name).unwrap_or_else(|| path_of(root, &name)));
         let path = path.unwrap_or_default();

@@ -58,7 +58,7 @@ fn list(service: &Service, only: Option<&ScheduleName>) -> Result<Vec<ScheduleLi
     let schedules = service.schedules();
     let asked = |name: &&str| only.is_none_or(|only| only.as_str() == *name);
     let line = |name: &str| match schedules.find(name) {
-        Found::Usable(planned) => Some(ScheduleLine::of(service, name, planned, only.is_some())),
+        Found::Usable(planned) => Some(ScheduleLine::from_planned(service, name, planned, only.is_some())),
         Found::Disabled(defect) => Some(ScheduleLine::defective(name, defect)),
         Found::Absent => None,
     };

@@ -33,7 +33,7 @@ impl Health {
 }
 
 /// State of the service, and its defects, each in a few words.
-pub(super) fn of(report: &StatusReport) -> (Health, Vec<String>) {
+pub(super) fn assess(report: &StatusReport) -> (Health, Vec<String>) {
     let mut troubles = Vec::new();
     let mut add = |is_so: bool, text: &str| {
         if is_so {
@@ -88,7 +88,7 @@ mod tests {
                 "paused": "the disk is full: a; b", "stopping": null, "wakeups": 1, "commits": 1
             },
         });
-        let (health, troubles) = of(&serde_json::from_value(report).unwrap());
+        let (health, troubles) = assess(&serde_json::from_value(report).unwrap());
         assert_eq!((health, troubles), (Health::Degraded, vec!["nothing is started".to_owned()]));
     }
 }

@@ -54,7 +54,7 @@ fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<Worke
             left_seconds: left,
             usage: sampler.usage(run.cgroup.as_deref(), run.pid),
             is_stopped: run.pid.is_some_and(is_stopped),
-            health: WorkerHealth::of(&run, left, now),
+            health: WorkerHealth::assess(&run, left, now),
             last_note: None,
             tree: tree.map(|most| sampler.tree(run.cgroup.as_deref(), run.pid, most)),
             run,

@@ -65,7 +65,7 @@ async fn prepare<'a>(
 
 /// Runs the program. Exit code 0 accepts the message.
 async fn execute(delivery: &Delivery<'_>, prepared: Prepared<'_>) -> Result<(), Undelivered> {
-    let body = form::of(delivery.batch).to_string();
+    let body = form::from_batch(delivery.batch).to_string();
     let ended = prepared.run(body.as_bytes()).await.map_err(|e| Undelivered::later(e.to_string()))?;
     ended.failure().map_or(Ok(()), |why| Err(Undelivered::later(why)))
 }

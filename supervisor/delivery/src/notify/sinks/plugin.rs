@@ -25,7 +25,7 @@ fn find(delivery: &Delivery<'_>, plugin: &str, sink: &str) -> Result<Plugin, Und
 }
 
 async fn call_sink(delivery: &Delivery<'_>, plugin: &Plugin, sink: &str) -> Result<(), Undelivered> {
-    let message = form::of(delivery.batch);
+    let message = form::from_batch(delivery.batch);
     let brought = delivery.calls.deliver_message(delivery.service, plugin, sink, &message);
     let limit = delivery.channel.settings.timeout.duration();
     let late = |_| Undelivered::later(format!("the plugin had not taken it after {} s", limit.as_secs()));

@@ -20,7 +20,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const ENCODED: &str = "whsec_";
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
-    let (id, body) = (&delivery.batch.id, form::of(delivery.batch));
+    let (id, body) = (&delivery.batch.id, form::from_batch(delivery.batch));
     let secret = delivery.channel.secret(step_log)?;
     let seconds = (SystemClock.now().as_micros() / 1_000_000).to_string();
     let mut post =
