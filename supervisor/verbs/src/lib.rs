@@ -233,10 +233,10 @@ macro_rules! of_the_api {
         }
 
         /// The verbs of each group, in the order of the table, and last the verbs that are no commands.
-        fn groups() -> Vec<(&'static str, Vec<Entry>)> {
+        fn groups() -> Vec<(&'static str, Vec<VerbEntry>)> {
             vec![
-                $(($group, vec![$(Entry::of::<$verb>(),)*]),)*
-                ("API only", vec![$(Entry::of::<$hidden>(),)*]),
+                $(($group, vec![$(VerbEntry::for_verb::<$verb>(),)*]),)*
+                ("API only", vec![$(VerbEntry::for_verb::<$hidden>(),)*]),
             ]
         }
     };

@@ -44,7 +44,7 @@ macro_rules! prepared {
 
 macro_rules! rows {
     ($($may:ident { $($verb:ident [$($open:literal)*] $(=> $prepare:path)?,)* })*) => {
-        const ROWS: &[Row] = &[$($(Row {
+        const ROWS: &[ChatVerb] = &[$($(ChatVerb {
             name: verbs::$verb::NAME,
             may: May::$may,
             open: &[$($open,)*],
