@@ -134,6 +134,6 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
 /// `JOURNAL_STREAM`).
 fn leads_to_the_journal() -> bool {
     let Some(stream) = environment::text("JOURNAL_STREAM") else { return false };
-    let Ok(own) = rustix::fs::fstat(std::io::stderr()) else { return false };
-    stream == format!("{}:{}", own.st_dev, own.st_ino)
+    let Ok(stderr) = rustix::fs::fstat(std::io::stderr()) else { return false };
+    stream == format!("{}:{}", stderr.st_dev, stderr.st_ino)
 }

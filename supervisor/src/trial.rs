@@ -150,12 +150,12 @@ fn tail(log: &str) -> String {
 /// Makes the configuration of the trial's root: the lanes and policies of `from`, and its range of users.
 fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
     let Config { worker, proxy, .. } = Config::load(from)?;
-    let mut own = toml::Table::new();
-    own.insert("first_uid".to_owned(), i64::from(worker.first_uid).into());
-    own.insert("uid_count".to_owned(), i64::from(worker.uid_count).into());
-    own.insert("uid_ledger".to_owned(), worker.uid_ledger.display().to_string().into());
-    own.insert("policy".to_owned(), worker.policy.into());
-    let mut config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(own))]);
+    let mut worker_config = toml::Table::new();
+    worker_config.insert("first_uid".to_owned(), i64::from(worker.first_uid).into());
+    worker_config.insert("uid_count".to_owned(), i64::from(worker.uid_count).into());
+    worker_config.insert("uid_ledger".to_owned(), worker.uid_ledger.display().to_string().into());
+    worker_config.insert("policy".to_owned(), worker.policy.into());
+    let mut config = toml::Table::from_iter([("worker".to_owned(), toml::Value::Table(worker_config))]);
     if let Some(ca) = proxy.ca {
         let ca = toml::Table::from_iter([("ca".to_owned(), ca.display().to_string().into())]);
         config.insert("proxy".to_owned(), ca.into());

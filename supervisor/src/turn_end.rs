@@ -73,8 +73,8 @@ async fn ask() -> Result<Option<bool>, Failure> {
     let client = Client::of_this_run()?;
     let task = client.worker().map(|worker| worker.task.clone());
     let shown = client.call(&verbs::Show { task_id: task, ..verbs::Show::default() }).await?;
-    let own = environment::text("SUPERVISOR_RUN_ID");
-    let run = shown.runs.iter().find(|run| Some(run.id.to_string()) == own);
+    let run_id = environment::text("SUPERVISOR_RUN_ID");
+    let run = shown.runs.iter().find(|run| Some(run.id.to_string()) == run_id);
     Ok(run.map(|run| run.verdict.is_some()))
 }
 

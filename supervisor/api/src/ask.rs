@@ -84,7 +84,7 @@ impl<Q> Ask<Q> {
     /// Returns the task of the caller's run; none for an operator.
     pub fn own_task(&self) -> Option<&TaskId> {
         match &self.caller.identity {
-            CallerIdentity::Live(actor) => actor.run.as_ref().map(|own| &own.task),
+            CallerIdentity::Live(actor) => actor.run.as_ref().map(|run| &run.task),
             CallerIdentity::Ended { task, .. } => Some(task),
         }
     }

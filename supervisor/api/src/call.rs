@@ -511,13 +511,13 @@ impl CallBounds {
 fn require_untenanted(view: &View<'_>, before: EventId) -> Result<(), kernel::Error> {
     let mut filter = EventFilter { since: before, ..EventFilter::default() };
     loop {
-        let found = view.some_events(&filter)?;
-        if let Some(event) = found.rows.iter().find(|event| event.tenant.is_some()) {
+        let page = view.some_events(&filter)?;
+        if let Some(event) = page.rows.iter().find(|event| event.tenant.is_some()) {
             let what = event.task_id.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(kernel::Error::NotFound { what: Missing::Task, id: what });
         }
-        match found.rows.last() {
-            Some(last) if found.more => filter.since = last.id,
+        match page.rows.last() {
+            Some(last) if page.more => filter.since = last.id,
             Some(_) | None => return Ok(()),
         }
     }

@@ -166,7 +166,7 @@ impl IdentifiedCaller {
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         let board = self.board.as_ref()?.id();
         match &self.identity {
-            CallerIdentity::Live(actor) => actor.run.as_ref().map(|own| (board, own.run)),
+            CallerIdentity::Live(actor) => actor.run.as_ref().map(|run| (board, run.run)),
             CallerIdentity::Ended { run, .. } => Some((board, *run)),
         }
     }
@@ -233,9 +233,9 @@ pub(super) async fn identify(
             .hint("operators use the operator's socket; workers find their token in SUPERVISOR_TOKEN"));
         }
         Peer::Operator(person) => {
-            let own = nix::unistd::geteuid();
+            let euid = nix::unistd::geteuid();
             // Workers that share the operator's uid could open this socket, so the uid alone proves nothing.
-            let shared = !own.is_root() && person.uid == Some(own.as_raw());
+            let shared = !euid.is_root() && person.uid == Some(euid.as_raw());
             if shared && !key.is_some_and(|key| key.opens(header(KEY_HEADER))) {
                 return Err(Failure::new(
                     Code::NotPermitted,
@@ -310,7 +310,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Iden
     };
     boards.retain(|board| owner.is_none_or(|(own, _)| board.id() == own));
     let roster = service.roster();
-    let found = blocking("the token was not looked up", move || {
+    let caller = blocking("the token was not looked up", move || {
         for board in boards {
             if let Some(who) = of_run(&board, &hash, &roster)? {
                 return Ok(Some(IdentifiedCaller { identity: who, board: Some(board), via: Via::Listener }));
@@ -319,7 +319,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Iden
         Ok::<_, Failure>(None)
     })
     .await?;
-    match found? {
+    match caller? {
         Some(caller) if owner.is_none() || caller.run() == owner => return Ok(caller),
         // The answer does not reveal that another run has this token.
         Some(_) => return Err(token_not_valid()),
@@ -336,7 +336,7 @@ async fn worker(service: &Arc<Service>, peer: &Peer, token: &str) -> Result<Iden
 }
 
 fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Option<CallerIdentity>, Failure> {
-    let found = board.readers().with(|view| {
+    let identity = board.readers().with(|view| {
         let tenant = |run: &Run| view.task(&run.task_id).map(|task| task.and_then(|task| task.tenant));
         if let Some(run) = view.run_by_token(hash)? {
             let tenant = tenant(&run)?;
@@ -345,7 +345,7 @@ fn of_run(board: &BoardHandle, hash: &[u8; 32], roster: &Roster) -> Result<Optio
         let Some(run) = view.run_by_past_token(hash)? else { return Ok(None) };
         Ok(Some(CallerIdentity::Ended { tenant: tenant(&run)?, run: run.id, task: run.task_id }))
     })?;
-    Ok(found)
+    Ok(identity)
 }
 
 fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
@@ -356,9 +356,9 @@ fn speaker(run: Run, tenant: Option<Tenant>, roster: &Roster) -> Actor {
 
 /// Refuses a worker that names another board than its own, without revealing if that board exists.
 fn same_board(caller: IdentifiedCaller, headers: &HeaderMap) -> Result<IdentifiedCaller, Failure> {
-    let own = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
+    let run_board = caller.board.as_ref().map(|board| board.name().as_str().as_bytes());
     match headers.get(BOARD_HEADER) {
-        Some(named) if Some(named.as_bytes()) != own => {
+        Some(named) if Some(named.as_bytes()) != run_board => {
             Err(Failure::new(Code::NotPermitted, "a run's token is valid only for the run's own board")
                 .hint(format!("leave {BOARD_HEADER} and --board out: the token names the board")))
         }

@@ -56,12 +56,12 @@ impl Call {
         act: impl Future<Output = Result<T, Failure>> + Send,
         record: impl FnOnce(&mut Board<'_>, &Actor) -> Result<(), kernel::Error> + Send + 'static,
     ) -> Result<T, Failure> {
-        let own = uuid::Uuid::new_v4().to_string();
-        let attempt = own.clone();
+        let attempt_id = uuid::Uuid::new_v4().to_string();
+        let attempt = attempt_id.clone();
         let intent = move |board: &mut Board<'_>, actor: &Actor| begin(board, actor).map(|()| attempt);
         let committed: String = self.write_under(Some(step), intent).await?;
         // Another attempt committed the start first, so this attempt must not act.
-        if committed != own {
+        if committed != attempt_id {
             return Err(not_known());
         }
         let outcome = match act.await {

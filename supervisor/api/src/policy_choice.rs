@@ -70,8 +70,8 @@ fn of_plugin(service: &Service, name: &PluginName) -> Option<String> {
 /// Refuses a policy that the caller may not name.
 pub(super) fn require_name(service: &Service, asking: PolicyGiver<'_>, policy: &str) -> Result<(), Failure> {
     if let Some(name) = asking.plugin {
-        let own = of_plugin(service, name);
-        if own.as_deref() == Some(policy) {
+        let plugin_policy = of_plugin(service, name);
+        if plugin_policy.as_deref() == Some(policy) {
             return Ok(());
         }
         let why = format!("the plugin {name} may not name the policy {policy} for a task");
@@ -98,8 +98,8 @@ impl PolicyChoice {
         let (roster, config) = (service.roster(), service.config());
         let of_tenant = actor.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.policy.clone());
         let of_plugin = plugin.and_then(|name| of_plugin(service, name));
-        let own = [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
-        Some(PolicyChoice { roster, config, permitted: own, run: actor.run.clone() })
+        let permitted = [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
+        Some(PolicyChoice { roster, config, permitted, run: actor.run.clone() })
     }
 
     /// Refuses a write since `before` after which a run of a policy follows that the caller may not give.
@@ -108,10 +108,10 @@ impl PolicyChoice {
         filter.kinds = KINDS.iter().map(ToString::to_string).collect();
         let mut tasks = BTreeSet::new();
         loop {
-            let found = view.some_events(&filter)?;
-            tasks.extend(found.rows.iter().filter_map(|event| event.task_id.clone()));
-            match found.rows.last() {
-                Some(last) if found.more => filter.since = last.id,
+            let page = view.some_events(&filter)?;
+            tasks.extend(page.rows.iter().filter_map(|event| event.task_id.clone()));
+            match page.rows.last() {
+                Some(last) if page.more => filter.since = last.id,
                 Some(_) | None => break,
             }
         }

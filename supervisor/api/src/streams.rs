@@ -42,11 +42,11 @@ impl Streams {
     ) -> Result<OpenStream, Failure> {
         let key = (actor.name.clone(), actor.uid, actor.tenant.clone());
         let mut open = self.lock();
-        let (own, all) = (open.get(&key).copied().unwrap_or_default(), open.values().sum::<usize>());
-        if own >= EACH {
+        let (of_caller, all) = (open.get(&key).copied().unwrap_or_default(), open.values().sum::<usize>());
+        if of_caller >= EACH {
             return Err(refused(format!("{} has {EACH} streams open, the limit of one caller", actor.name)));
         }
-        if own > 0 && all >= ALL {
+        if of_caller > 0 && all >= ALL {
             return Err(refused(format!("{ALL} streams are open, the limit of all callers")));
         }
         *open.entry(key.clone()).or_default() += 1;

@@ -168,7 +168,7 @@ impl<'a> Program<'a> {
         let namespace =
             namespace.filter(|own| *own == PidNamespace::Privileged || program.policy.has_view(support));
         let workspace = program.workspace.clone().unwrap_or_else(|| places.home.clone());
-        let own = [Some(place.to_owned()), program.directory.clone(), program.workspace.clone()];
+        let directories = [Some(place.to_owned()), program.directory.clone(), program.workspace.clone()];
         let surroundings = Surroundings {
             workspace,
             home: places.home.clone(),
@@ -183,7 +183,7 @@ impl<'a> Program<'a> {
             board: BoardAccess::None,
             closed: Closed {
                 places: neighbours::closed(root, &config.worker)?,
-                own: own.into_iter().flatten().collect(),
+                own: directories.into_iter().flatten().collect(),
                 tasks: Vec::new(),
             },
             toolchain_home: toolchain_home(program.policy, program.identity, false),

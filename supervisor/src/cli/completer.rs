@@ -184,7 +184,7 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
     let begins = begun.to_string_lossy().into_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
-    let found = runtime.block_on(async {
+    let names = runtime.block_on(async {
         let mut line = line();
         if of == Named::Board {
             // The typed word is not a complete name of a board yet.
@@ -203,7 +203,7 @@ fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
         tokio::time::timeout(WITHIN, asked).await.ok()?
     });
     runtime.shutdown_background();
-    let names = found.into_iter().flat_map(|found| found.names);
+    let names = names.into_iter().flat_map(|found| found.names);
     let candidate = |name: NameLine| {
         // The shell prints the text as it is, so control characters in others' texts are escaped.
         let about = name.about.map(|about| cut(&printable(&about), TITLE).into());

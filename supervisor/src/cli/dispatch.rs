@@ -123,14 +123,14 @@ async fn since(client: &Client, before: EventId) -> Result<Vec<Event>, Failure> 
     let kinds = [E::Claimed, E::Reclaimed, E::Crashed, E::TimedOut, E::Stalled, E::GaveUp, E::Promoted];
     let kinds = kinds.map(|kind| kind.to_string()).to_vec();
     let mut events = Events { since: before, limit: 10_000, kinds, ..Events::default() };
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     loop {
         let page = client.call(&events).await?;
         let full = page.events.len() == 10_000;
         events.since = page.cursor;
-        found.extend(page.events);
+        all.extend(page.events);
         if !full {
-            return Ok(found);
+            return Ok(all);
         }
     }
 }

@@ -64,7 +64,7 @@ impl FleetDirectories {
         let fail = |e: std::io::Error| Failure::named_file("list", root, &e, wanted);
         require_no_link(root)?;
         let glob: Vec<char> = verb.matching.as_deref().unwrap_or("*").chars().collect();
-        let mut found = FleetDirectories::default();
+        let mut directories = FleetDirectories::default();
         for (seen, entry) in std::fs::read_dir(root).map_err(fail)?.enumerate() {
             if seen >= ENTRIES {
                 return Err(Failure::usage(format!("{} has more than {ENTRIES} entries", root.display()))
@@ -77,13 +77,13 @@ impl FleetDirectories {
             }
             let kind = entry.file_type().map_err(fail)?;
             match entry.file_name().into_string() {
-                _ if kind.is_symlink() => found.links.push(shown),
+                _ if kind.is_symlink() => directories.links.push(shown),
                 _ if !kind.is_dir() => {}
-                Ok(name) => found.names.push(name),
-                Err(_) => found.unnamed.push(shown),
+                Ok(name) => directories.names.push(name),
+                Err(_) => directories.unnamed.push(shown),
             }
         }
-        let count = found.names.len();
+        let count = directories.names.len();
         if count > verb.limit as usize {
             return Err(Failure::usage(format!(
                 "{} has {count} directories, and this call takes {}",
@@ -92,10 +92,10 @@ impl FleetDirectories {
             ))
             .hint("choose some with --match GLOB, or raise --limit; nothing was created"));
         }
-        found.names.sort();
-        found.links.sort();
-        found.links.truncate(10);
-        Ok(found)
+        directories.names.sort();
+        directories.links.sort();
+        directories.links.truncate(10);
+        Ok(directories)
     }
 }
 

@@ -183,8 +183,8 @@ pub(super) async fn run(line: &CommandLine, command: Schedules) -> Result<u8, Fa
 }
 
 async fn show(client: &Client, name: ScheduleName, output: Output) -> Result<u8, Failure> {
-    let found = client.call(&ListSchedules { name: Some(name) }).await?;
-    let Some(line) = found.first() else { return Ok(0) };
+    let lines = client.call(&ListSchedules { name: Some(name) }).await?;
+    let Some(line) = lines.first() else { return Ok(0) };
     if output.json() {
         output.value(line)?;
     } else {

@@ -30,7 +30,7 @@ impl<'a> TenantDirectory<'a> {
 
 /// Finds or creates the directory of a tenant. Refuses a symbolic link, a directory that another user owns or may write
 /// to, and a directory that workers cannot enter.
-pub(super) fn prepare(own: &Root, directory: TenantDirectory<'_>) -> Result<(), Failure> {
+pub(super) fn prepare(supervisor_root: &Root, directory: TenantDirectory<'_>) -> Result<(), Failure> {
     let caller = nix::unistd::geteuid();
     let user = directory.user.map(known).transpose()?;
     if let Some(user) = user.filter(|user| !caller.is_root() && user.uid != caller.as_raw()) {
@@ -49,7 +49,7 @@ pub(super) fn prepare(own: &Root, directory: TenantDirectory<'_>) -> Result<(), 
         return Err(Failure::usage(format!("the directory of the tenant {unfit}")).hint(remedy));
     }
     let Some(root) = directory.root else { return Ok(()) };
-    if own.closed().iter().any(|closed| root.starts_with(closed) || closed.starts_with(root)) {
+    if supervisor_root.closed().iter().any(|closed| root.starts_with(closed) || closed.starts_with(root)) {
         return Err(Failure::usage(format!("{} lies in the supervisor's own directories", root.display()))
             .hint("choose another directory, such as /srv/NAME"));
     }
@@ -124,33 +124,33 @@ fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
 }
 
 /// Returns the problems that make a tenant with these settings useless to its users.
-pub(super) fn obstacles(own: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
-    let mut found = unknown_users(tenant);
+pub(super) fn obstacles(supervisor_root: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
+    let mut obstacles_found = unknown_users(tenant);
     let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();
     if !(tenant.users.is_empty() && tenant.groups.is_empty())
-        && owner(own.dir()).is_some_and(|owner| owner != 0)
+        && owner(supervisor_root.dir()).is_some_and(|owner| owner != 0)
     {
-        found.push(
+        obstacles_found.push(
             "its users can use the root of a service that runs as root alone: this one belongs to another user".to_owned(),
         );
     }
-    let Some(root) = &tenant.root else { return found };
+    let Some(root) = &tenant.root else { return obstacles_found };
     let shown = root.display();
     if owner(root) == Some(0) {
-        found.push(format!(
+        obstacles_found.push(format!(
             "{shown} belongs to root, and no worker runs as root: tasks can work in directories beneath it that belong to others, or name --unix-user"
         ));
     }
     let overlaps = |other: &Path| root.starts_with(other) || other.starts_with(root);
     for (other, config) in others.iter().filter(|(other, _)| other != name) {
         if let Some(path) = config.root.as_ref().filter(|path| overlaps(path)) {
-            found.push(format!(
+            obstacles_found.push(format!(
                 "{shown} and {}, the directory of the tenant {other}, lie in each other",
                 path.display()
             ));
         }
     }
-    found
+    obstacles_found
 }
 
 /// Creates the system user of a tenant with useradd(8).
@@ -197,18 +197,18 @@ mod tests {
     #[test]
     fn a_directory_of_another_user_a_link_and_an_open_one_are_refused() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
-        let own = nix::unistd::geteuid().as_raw();
+        let euid = nix::unistd::geteuid().as_raw();
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
         let root = real.join("acme");
         make(&root, None).unwrap();
         assert_eq!(root.metadata().unwrap().permissions().mode() & 0o777, 0o750);
-        require(&root, own).unwrap();
-        assert_eq!(require(&root, own + 1).unwrap_err().code, Code::NotPermitted);
+        require(&root, euid).unwrap();
+        assert_eq!(require(&root, euid + 1).unwrap_err().code, Code::NotPermitted);
         symlink(&root, real.join("link")).unwrap();
-        assert!(require(&real.join("link"), own).unwrap_err().message.contains("symbolic link"));
-        assert!(require(&real.join("link/.."), own).is_err());
+        assert!(require(&real.join("link"), euid).unwrap_err().message.contains("symbolic link"));
+        assert!(require(&real.join("link/.."), euid).is_err());
         std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o757)).unwrap();
-        assert!(require(&root, own).unwrap_err().message.contains("every user"));
+        assert!(require(&root, euid).unwrap_err().message.contains("every user"));
     }
 }

@@ -116,8 +116,8 @@ pub(super) async fn play(
 }
 
 fn one(fleet: &[FleetTask], role: Role) -> Result<&FleetTask, Failure> {
-    let found = fleet.iter().find(|member| member.place.role == role);
-    found.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
+    let member = fleet.iter().find(|member| member.place.role == role);
+    member.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
 }
 
 /// Creates the task of a tenant. A task with a time limit has one attempt.

@@ -44,10 +44,10 @@ pub(super) struct ProcessCensus {
 /// executable.
 pub(super) fn mentioning(text: &str) -> ProcessCensus {
     let mut census = ProcessCensus::default();
-    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let own_pid = i32::try_from(std::process::id()).unwrap_or_default();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         let Ok(stat) = process.stat() else { continue };
-        if stat.state == 'Z' || stat.pid == own {
+        if stat.state == 'Z' || stat.pid == own_pid {
             continue;
         }
         census.checked += 1;

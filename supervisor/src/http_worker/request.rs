@@ -79,9 +79,9 @@ impl ServiceRequest {
 /// Returns the target: the service itself, or the proxy that adds the key.
 pub(super) fn address(service: &Service, broker: Option<String>) -> Result<Uri, Failure> {
     let refuse = |e: hyper::http::uri::InvalidUri| Failure::failed(format!("`{}`: {e}", service.url));
-    let own: Uri = service.url.parse().map_err(refuse)?;
-    let Some(broker) = broker else { return Ok(own) };
-    let path = own.path_and_query().map_or("/", |path| path.as_str());
+    let service_uri: Uri = service.url.parse().map_err(refuse)?;
+    let Some(broker) = broker else { return Ok(service_uri) };
+    let path = service_uri.path_and_query().map_or("/", |path| path.as_str());
     format!("{broker}{path}").parse().map_err(refuse)
 }
 

@@ -30,7 +30,7 @@ pub(super) enum Stage {
 pub(super) struct Carrier<'a> {
     client: &'a Client,
     board: Projection,
-    own: String,
+    task: String,
     workspace: String,
     /// Ids of created tasks, by their ids on the program's board.
     ids: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ impl<'a> Carrier<'a> {
         Carrier {
             client,
             board,
-            own: task.own.id.clone(),
+            task: task.own.id.clone(),
             workspace: task.workspace.display().to_string(),
             ids: BTreeMap::new(),
             refused: Vec::new(),
@@ -100,7 +100,7 @@ impl<'a> Carrier<'a> {
             self.note(outcome.map(drop), &format!("the comment on {task}"), stage);
         }
         if let Some(note) = alive {
-            let outcome = self.call::<Heartbeat>(json!({ "task_id": self.own, "note": note })).await;
+            let outcome = self.call::<Heartbeat>(json!({ "task_id": self.task, "note": note })).await;
             self.note(outcome.map(drop), "the heartbeat", stage);
         }
         if more {
@@ -112,7 +112,7 @@ impl<'a> Carrier<'a> {
         if self.refused.len() + self.more > before {
             // Before the verdict, because the run can say nothing after it.
             let text = format!("Of what its program did on its own board was refused:\n{}", self.refused());
-            let outcome = self.call::<Comment>(json!({ "task_id": self.own, "body": text })).await;
+            let outcome = self.call::<Comment>(json!({ "task_id": self.task, "body": text })).await;
             if let Err(failure) = outcome {
                 complain(&format!("warning: the board does not know what was refused: {failure}"));
             }
@@ -185,7 +185,7 @@ impl<'a> Carrier<'a> {
             }
             ProjectedEnd::Blocked { reason, kind } => {
                 let reason = reason.map(|reason| self.ours(&reason));
-                let request = json!({ "task_id": self.own, "reason": reason, "kind": kind });
+                let request = json!({ "task_id": self.task, "reason": reason, "kind": kind });
                 ("kanban_block", self.call::<Block>(request).await.map(drop))
             }
         };
@@ -225,7 +225,7 @@ impl<'a> Carrier<'a> {
         let artifacts: Vec<String> =
             listed(facts.get("artifacts")).iter().filter_map(|path| self.inside(path)).collect();
         json!({
-            "task_ids": [self.own],
+            "task_ids": [self.task],
             "result": result.map(|text| self.ours(&text)),
             "summary": summary.map(|text| self.ours(&text)),
             "metadata": (!facts.is_empty()).then_some(facts),

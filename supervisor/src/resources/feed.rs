@@ -67,8 +67,8 @@ pub(super) async fn open(
 ) -> Result<OpenFeed, Failure> {
     let call = ask.admit::<verbs::Events>().await?;
     let mut asked = verbs::Events { tenant, ..verbs::Events::default() };
-    let longest = if let Some(own) = call.confined() {
-        asked.confine(own)?;
+    let longest = if let Some(tenant) = call.confined() {
+        asked.confine(tenant)?;
         LONGEST_OF_MEMBER
     } else {
         LONGEST

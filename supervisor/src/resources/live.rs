@@ -76,8 +76,8 @@ async fn live(ask: Ask<LiveQuery>) -> Result<Response, Failure> {
         let lane = worker.run.profile.as_ref().and_then(lane);
         LiveWorker::from_worker(worker, lane, now)
     };
-    let own = report.board;
-    let runs = report.workers.into_iter().filter(|worker| worker.run.board == own).map(of).collect();
+    let board = report.board;
+    let runs = report.workers.into_iter().filter(|worker| worker.run.board == board).map(of).collect();
     written(StatusCode::OK, LiveRuns { runs, now }).await
 }
 

@@ -105,9 +105,9 @@ pub(super) fn table(files: &[StoredAttachment], screen: &mut Screen) {
 /// Tells where the caller finds a file.
 pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
     let board = Arc::clone(call.board()?);
-    let own = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
+    let run_files = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
     Ok(move |file: &Attachment| {
-        let path = match &own {
+        let path = match &run_files {
             Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
             None => Some(board.blobs().path(&file.sha256)),
         };
@@ -117,7 +117,7 @@ pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<Str
 
 /// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
 pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Failure> {
-    let Some(own) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
+    let Some(run) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
     let (actor, id) = (call.actor.clone(), task.clone());
     let files = call
         .read(move |view| {
@@ -127,7 +127,7 @@ pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Fail
         .await?;
     let (root, board) = (call.service.root().clone(), Arc::clone(call.board()?));
     blocking("the files were not placed", move || {
-        daemon::provide(&root, board.name(), own.run, &files, board.blobs())
+        daemon::provide(&root, board.name(), run.run, &files, board.blobs())
     })
     .await?
 }

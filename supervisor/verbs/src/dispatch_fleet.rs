@@ -270,8 +270,8 @@ impl DispatchFleet {
     fn judged(&self, directory: &str, tick: &Tick, call: &Call) -> Result<NewFleetTask, Failure> {
         let mut task = self.task(directory, tick)?;
         let tenant = task.task.tenant.clone();
-        let own = &mut task.task;
-        tenant_defaults::fill_in(call, tenant.as_ref(), &mut own.assignee, &mut own.policy)?;
+        let fields = &mut task.task;
+        tenant_defaults::fill_in(call, tenant.as_ref(), &mut fields.assignee, &mut fields.policy)?;
         let place = WorkspaceSpec::Directory(self.root.join(directory));
         tenant_defaults::require_workspace(call, tenant.as_ref(), &place)?;
         Ok(task)

@@ -38,8 +38,8 @@ impl ParentDirectory {
             let what = if kind == FileType::Symlink { "a symbolic link" } else { "no directory" };
             return Err(Failure::usage(format!("{} is {what}", path.display())).hint("it is left out"));
         }
-        let own = nix::unistd::geteuid().as_raw();
-        let is_trusted = stat.st_uid == self.owner || (self.is_closed && [0, own].contains(&self.owner));
+        let euid = nix::unistd::geteuid().as_raw();
+        let is_trusted = stat.st_uid == self.owner || (self.is_closed && [0, euid].contains(&self.owner));
         if is_trusted {
             return Ok(());
         }
@@ -73,18 +73,18 @@ mod tests {
 
     #[test]
     fn a_directory_that_another_user_has_put_there_is_refused() {
-        let own = nix::unistd::geteuid().as_raw();
+        let euid = nix::unistd::geteuid().as_raw();
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().canonicalize().unwrap();
         let sub = dir.join("a");
         std::fs::create_dir(&sub).unwrap();
         std::os::unix::fs::symlink(&sub, dir.join("link")).unwrap();
-        ParentDirectory { owner: own, is_closed: false }.require(&sub).unwrap();
-        ParentDirectory { owner: own, is_closed: true }.require(&sub).unwrap();
-        let refused = ParentDirectory { owner: own + 1, is_closed: false }.require(&sub).unwrap_err();
+        ParentDirectory { owner: euid, is_closed: false }.require(&sub).unwrap();
+        ParentDirectory { owner: euid, is_closed: true }.require(&sub).unwrap();
+        let refused = ParentDirectory { owner: euid + 1, is_closed: false }.require(&sub).unwrap_err();
         assert_eq!(refused.code, Code::NotPermitted);
-        assert!(ParentDirectory { owner: own + 1, is_closed: true }.require(&sub).is_err());
-        assert!(ParentDirectory { owner: own, is_closed: true }.require(&dir.join("link")).is_err());
+        assert!(ParentDirectory { owner: euid + 1, is_closed: true }.require(&sub).is_err());
+        assert!(ParentDirectory { owner: euid, is_closed: true }.require(&dir.join("link")).is_err());
         assert!(ParentDirectory::examine(&dir.join("link")).unwrap_err().message.contains("is a symbolic link"));
         std::fs::create_dir(sub.join("b")).unwrap();
         for name in ["link/b", "link/absent"] {

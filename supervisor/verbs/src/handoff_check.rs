@@ -9,12 +9,12 @@ use daemon::{Search, search_claimed};
 /// Refuses the verdict of a live run that names missing files or commits. The board itself checks the tasks that a
 /// verdict names.
 pub(super) async fn require(call: &Call, handoff: &Handoff) -> Result<(), Failure> {
-    let Some(own) = call.actor.run.as_ref().filter(|_| call.actor.kind == ActorKind::Worker) else {
+    let Some(run) = call.actor.run.as_ref().filter(|_| call.actor.kind == ActorKind::Worker) else {
         return Ok(());
     };
     // The limits are checked first: the search costs more than the request that causes it.
     handoff.within_limits()?;
-    let run = own.run;
+    let run = run.run;
     // A run that already has a verdict gets its earlier reply or a refusal from the board, without a search.
     if call.read(move |view| Ok(view.expect_run(run)?.verdict.is_some())).await? {
         return Ok(());

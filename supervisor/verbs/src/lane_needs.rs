@@ -14,7 +14,7 @@ use upkeep::doctor::{HostCheck, CheckResult};
 /// Checks that the policy of a lane permits its hosts.
 pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> HostCheck {
     let named = |hosts: &mut dyn Iterator<Item = String>| hosts.collect::<Vec<_>>().join(", ");
-    let own = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
+    let lane_hosts = named(&mut lane.additions.hosts.iter().map(ToString::to_string));
     match policy.network.mode {
         Mode::None | Mode::Loopback => {
             let check = HostCheck::new(
@@ -43,10 +43,10 @@ pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &S
         mode @ (Mode::Ports | Mode::Host) => {
             let word = format!("{mode:?}").to_lowercase();
             let check = HostCheck::new("network", CheckResult::Ok, format!("{word}, to every host"));
-            if own.is_empty() {
+            if lane_hosts.is_empty() {
                 return check;
             }
-            check.hint(format!("under a policy with a proxy, such as `agent`, it reaches {own} alone"))
+            check.hint(format!("under a policy with a proxy, such as `agent`, it reaches {lane_hosts} alone"))
         }
     }
 }

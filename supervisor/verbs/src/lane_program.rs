@@ -29,14 +29,14 @@ pub(super) fn check(
             format!("{name}, which is filled in when a run starts"),
         )];
     }
-    let found = program::find(&name, &dirs);
+    let path = program::find(&name, &dirs);
     let theirs_of = |name: &str| program::find(name, &theirs);
-    let interpreter = found.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
+    let interpreter = path.clone().or_else(|| theirs_of(&name)).and_then(|path| program::interpreter(&path));
     let run_by = interpreter.as_deref().and_then(|name| program::find(name, &dirs));
     let granted = granted(lane, policy, home.as_deref());
     // One hint with one line helps for the program and its interpreter.
     let mut needed: Vec<PathBuf> = Vec::new();
-    let both = [(&found, Some(&name)), (&run_by, interpreter.as_ref())];
+    let both = [(&path, Some(&name)), (&run_by, interpreter.as_ref())];
     for path in both.into_iter().filter_map(|(found, name)| Some((found, name?))) {
         needed.extend(match path {
             (Some(found), _) => beyond(found, &granted),
@@ -69,7 +69,7 @@ pub(super) fn check(
             HostCheck::new(what, CheckResult::Error, detail).hint(hint.clone())
         }
     };
-    let mut checks = vec![match &found {
+    let mut checks = vec![match &path {
         Some(path) => there("program", path),
         None => missing("program", &name),
     }];
@@ -77,7 +77,7 @@ pub(super) fn check(
         match run_by {
             Some(path) => checks.push(there("interpreter", &path)),
             // The hint for the missing program covers its interpreter.
-            None if found.is_none() => {}
+            None if path.is_none() => {}
             None => checks.push(missing("interpreter", &interpreter)),
         }
     }

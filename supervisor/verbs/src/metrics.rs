@@ -273,12 +273,12 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
         "Events that the owner loop has decided.",
         [Sample::labelled([], snapshot.wakeups)],
     );
-    let Ok(own) = procfs::process::Process::myself() else { return };
-    if let Ok(stat) = own.stat() {
+    let Ok(process) = procfs::process::Process::myself() else { return };
+    if let Ok(stat) = process.stat() {
         let resident = stat.rss.saturating_mul(procfs::page_size());
         measured.gauge("resident_memory_bytes", "Memory of the daemon.", [Sample::labelled([], resident)]);
     }
-    if let Ok(count) = own.fd_count() {
+    if let Ok(count) = process.fd_count() {
         measured.gauge("open_fds", "Descriptors of the daemon.", [Sample::labelled([], count)]);
     }
 }

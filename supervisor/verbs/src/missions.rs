@@ -148,10 +148,10 @@ impl Command for ShowMission {
 
 /// The parts of a mission that wait for a person.
 fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
-    let own = reply.mission.question.as_ref();
-    let own = own.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
+    let question = reply.mission.question.as_ref();
+    let question = question.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
     let tasks = reply.tree.iter().filter_map(|task| Some((task.needs.as_ref()?, task.command.clone()?)));
-    let needs: Vec<_> = own.into_iter().chain(tasks).collect();
+    let needs: Vec<_> = question.into_iter().chain(tasks).collect();
     if needs.is_empty() {
         return;
     }

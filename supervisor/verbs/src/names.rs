@@ -151,7 +151,7 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     // Returns the tasks whose ids begin with a text. If the text is no beginning of an id, returns the tasks that
     // changed last.
     let tenant = call.confined().cloned();
-    let found = call.read(move |view| {
+    let names = call.read(move |view| {
         let tasks = if let Ok(id) = begins.parse::<TaskId>() {
             let ids = view.tasks_beginning(&id, tenant.as_ref(), MOST)?;
             ids.iter().filter_map(|id| view.task(id).transpose()).collect::<Result<Vec<_>, _>>()?
@@ -171,7 +171,7 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
         };
         Ok(tasks.into_iter().filter_map(name).collect::<Vec<_>>())
     });
-    Ok(NamesFound { names: found.await? })
+    Ok(NamesFound { names: names.await? })
 }
 
 /// The missions that are not over.

@@ -10,8 +10,8 @@ use setup::config::notify::{NOBODY, NotifyConfig};
 /// Accepts `CHANNEL`, `CHANNEL:CHAT` and `CHANNEL:CHAT:THREAD` for a channel that is configured.
 pub(super) fn known(text: &str, config: &NotifyConfig) -> Result<String, Failure> {
     let channel = text.split(':').next().unwrap_or_default();
-    let found = config.find(channel).map(|_| text.to_owned());
-    found.map_err(|why| {
+    let channel_name = config.find(channel).map(|_| text.to_owned());
+    channel_name.map_err(|why| {
         Failure::new(Code::NotFound, why).hint(
             "name one of them with --notify or SUPERVISOR_CHANNEL; a table [notify.channels.NAME] in supervisor.toml makes one",
         )

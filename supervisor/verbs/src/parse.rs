@@ -170,13 +170,13 @@ pub(super) fn task_and_text(
     others: bool,
     here: &Invocation,
 ) -> Result<(Option<TaskId>, Option<String>), Failure> {
-    let own = here.worker().map(|worker| worker.task.clone());
+    let run_task = here.worker().map(|worker| worker.task.clone());
     let task = match words.first().map(|first| task_or_text(first, here)) {
         Some(Ok(id)) => {
             words.remove(0);
             Some(id)
         }
-        Some(Err(e)) => Some(own.ok_or_else(|| Failure::usage(e.to_string()))?),
+        Some(Err(e)) => Some(run_task.ok_or_else(|| Failure::usage(e.to_string()))?),
         None if others => None,
         None => Some(own_task(None, here)?),
     };

@@ -262,8 +262,8 @@ impl StatusReport {
     /// Removes what a tenant's users may not see: the host, other tenants, and what these use.
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
-        let own = self.tenant.as_ref().map(Tenant::as_str);
-        self.spent_budgets.retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == own);
+        let tenant = self.tenant.as_ref().map(Tenant::as_str);
+        self.spent_budgets.retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == tenant);
         let daemon = self.daemon.map(|daemon| DaemonLine {
             memory_bytes: None,
             pools: Vec::new(),
@@ -384,8 +384,8 @@ impl Verb for Status {
         let live: Vec<LiveRun> = if let Some(snapshot) = snapshot {
             with_reports(snapshot.live, &board, &open)
         } else {
-            let own = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
-            own.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
+            let run_here = open.runs.iter().filter(|run| run.holder == Holder::Supervisor);
+            run_here.map(|run| orphan(&board, run, open.tasks.get(&run.task_id))).collect()
         };
         let live = live.into_iter().filter(is_asked_about).collect();
         let root = call.service.root().dir().to_owned();

@@ -21,12 +21,12 @@ pub(super) fn fill_in(
     policy: &mut Option<String>,
 ) -> Result<(), Failure> {
     let config = call.service.config();
-    let Some(own) = config.tenants.require(tenant)? else { return Ok(()) };
+    let Some(tenant_config) = config.tenants.require(tenant)? else { return Ok(()) };
     if assignee.is_none() {
-        assignee.clone_from(&own.assignee);
+        assignee.clone_from(&tenant_config.assignee);
     }
     if policy.is_none() {
-        policy.clone_from(&own.policy);
+        policy.clone_from(&tenant_config.policy);
     }
     Ok(())
 }

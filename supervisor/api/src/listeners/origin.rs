@@ -33,10 +33,10 @@ mod tests {
 
     #[test]
     fn a_process_is_beneath_itself_and_its_parents_and_beneath_no_other() {
-        let own = std::process::id().cast_signed();
+        let pid_of_test = std::process::id().cast_signed();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id().cast_signed();
-        assert!(is_beneath(pid, own) && is_beneath(pid, pid));
+        assert!(is_beneath(pid, pid_of_test) && is_beneath(pid, pid));
         assert!(!is_beneath(1, pid));
         child.kill().unwrap();
         child.wait().unwrap();

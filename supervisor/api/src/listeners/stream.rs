@@ -45,10 +45,10 @@ impl Accept for UnixListener {
 impl Connection for UnixStream {
     fn group(&self) -> Group {
         let Ok(peer) = self.peer_cred() else { return Group::Anyone };
-        let own = nix::unistd::geteuid().as_raw();
+        let euid = nix::unistd::geteuid().as_raw();
         match peer.pid() {
             // All workers and the operator may share this uid, so the process distinguishes them.
-            Some(pid) if peer.uid() == own => Group::Process(pid),
+            Some(pid) if peer.uid() == euid => Group::Process(pid),
             Some(_) | None => Group::User(peer.uid()),
         }
     }

@@ -65,9 +65,9 @@ fn begin(service: &Arc<Service>, round: &CancellationToken) -> JoinSet<()> {
 async fn keep(bridge: Arc<Bridge>, stop: CancellationToken) {
     let mut failures = 0;
     while !stop.is_cancelled() {
-        let (own, ending) = (Arc::clone(&bridge), stop.clone());
+        let (bridge_of_task, ending) = (Arc::clone(&bridge), stop.clone());
         // A separate task, so that a panic ends only this try.
-        let running = AbortOnDropHandle::new(tokio::spawn(async move { run(&own, &ending).await }));
+        let running = AbortOnDropHandle::new(tokio::spawn(async move { run(&bridge_of_task, &ending).await }));
         let error = match running.await {
             Ok(Ok(())) => break,
             Ok(Err(error)) => error,

@@ -160,7 +160,7 @@ async fn about(command: &ChatCommand<'_>, message: &str) -> Result<String, Failu
     let call = command.call_for::<Answer>().await?;
     let (actor, address, message) = (command.actor(), command.address(), message.to_owned());
     let is_main = is_main(command);
-    let found = call.read(move |view| {
+    let tasks = call.read(move |view| {
         let mut tasks = view.tasks_of_message(&address.channel, &address.chat_id, &message, &actor)?;
         if is_main {
             tasks.extend(view.tasks_of_message(&address.channel, "", &message, &actor)?);
@@ -176,7 +176,7 @@ async fn about(command: &ChatCommand<'_>, message: &str) -> Result<String, Failu
         }
         Ok((tasks, open))
     });
-    let (tasks, open) = found.await?;
+    let (tasks, open) = tasks.await?;
     match (tasks.as_slice(), open.as_slice()) {
         (_, [(one, false)]) => answer_question(command, one).await,
         (_, [(one, true)]) => decide(command, one).await,
@@ -195,7 +195,7 @@ async fn number(command: &ChatCommand<'_>) -> Result<String, Failure> {
     let (actor, address) = (command.actor(), command.address());
     let usual = Address { chat_id: String::new(), ..address.clone() };
     let is_main = is_main(command);
-    let found = call.read(move |view| {
+    let tasks = call.read(move |view| {
         let mut tasks = view.questions_at(&address, &actor)?;
         if is_main {
             tasks.extend(view.questions_at(&usual, &actor)?);
@@ -209,7 +209,7 @@ async fn number(command: &ChatCommand<'_>) -> Result<String, Failure> {
         }
         Ok(open)
     });
-    match found.await?.as_slice() {
+    match tasks.await?.as_slice() {
         [(one, false)] => answer_question(command, one).await,
         [(one, true)] => decide(command, one).await,
         [] => Err(Failure::new(Code::NotFound, "no question is open here")),

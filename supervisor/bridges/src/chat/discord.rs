@@ -30,7 +30,7 @@ struct GatewaySession {
     /// Number of the last event.
     number: Option<u64>,
     /// Id of the bot.
-    own: String,
+    bot_id: String,
     /// True if the last connection was accepted.
     is_live: bool,
 }
@@ -131,16 +131,16 @@ async fn event(bridge: &Bridge, conversation: &mut Conversation, session: &mut G
         Some("READY") => {
             session.is_live = true;
             session.id = data["session_id"].as_str().map(str::to_owned);
-            data["user"]["id"].as_str().unwrap_or_default().clone_into(&mut session.own);
+            data["user"]["id"].as_str().unwrap_or_default().clone_into(&mut session.bot_id);
             bridge.connected(Some(&format!("@{}", data["user"]["username"].as_str().unwrap_or("?"))));
-            catch_up(bridge, conversation, &session.own).await;
+            catch_up(bridge, conversation, &session.bot_id).await;
         }
         Some("RESUMED") => {
             session.is_live = true;
             bridge.connected(None);
         }
         Some("MESSAGE_CREATE") => {
-            take(bridge, conversation, &session.own, data, data["guild_id"].is_null()).await;
+            take(bridge, conversation, &session.bot_id, data, data["guild_id"].is_null()).await;
         }
         Some(_) | None => {}
     }

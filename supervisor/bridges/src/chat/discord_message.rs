@@ -11,11 +11,11 @@ use setup::automation::chat::{Chatroom, Heard, Known, Repeat};
 pub(super) async fn take(
     bridge: &Bridge,
     conversation: &mut Conversation,
-    own: &str,
+    bot_id: &str,
     data: &Value,
     is_direct: bool,
 ) {
-    let incoming = incoming(own, data, is_direct);
+    let incoming = incoming(bot_id, data, is_direct);
     let is_sender = |incoming: &Heard| bridge.chat.sender(&incoming.sender).is_some();
     let is_known = if incoming.as_ref().is_some_and(is_sender) { Known::Yes } else { Known::No };
     let (channel, room) =
@@ -29,7 +29,7 @@ pub(super) async fn take(
 }
 
 /// Returns a person's own words in a message. A thread is a channel of its own.
-fn incoming(own: &str, data: &Value, is_direct: bool) -> Option<Heard> {
+fn incoming(bot_id: &str, data: &Value, is_direct: bool) -> Option<Heard> {
     let author = &data["author"];
     // 0 is a message, 19 a reply. Forwarded words are another's, and a webhook is no person.
     let is_plain = matches!(data["type"].as_u64(), None | Some(0 | 19));
@@ -40,9 +40,9 @@ fn incoming(own: &str, data: &Value, is_direct: bool) -> Option<Heard> {
         return None;
     }
     let words = data["content"].as_str()?;
-    let mention = format!("<@{own}>");
+    let mention = format!("<@{bot_id}>");
     let words = words.trim_start().strip_prefix(&mention).map_or(words, str::trim_start);
-    let to_me = data["referenced_message"]["author"]["id"] == own;
+    let to_me = data["referenced_message"]["author"]["id"] == bot_id;
     let replied = data["message_reference"]["message_id"].as_str().filter(|_| to_me);
     Some(Heard {
         id: data["id"].as_str()?.to_owned(),

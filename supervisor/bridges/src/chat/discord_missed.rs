@@ -26,10 +26,10 @@ const FIRST: u64 = 1_420_070_400_000;
 const SHIFT: u32 = 22;
 
 /// Carries out the missed messages, as far as they can be read.
-pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, own: &str) {
+pub(super) async fn catch_up(bridge: &Bridge, conversation: &mut Conversation, bot_id: &str) {
     let until = Instant::now() + LIMIT;
     for (channel, room) in bridge.service.chats().rooms(&bridge.name) {
-        if let Err(error) = read_on(bridge, conversation, own, &channel, room, until).await {
+        if let Err(error) = read_on(bridge, conversation, bot_id, &channel, room, until).await {
             tracing::warn!(chat = %bridge.name, channel, %error, "chat_messages_missed");
         }
     }
@@ -51,7 +51,7 @@ fn begin(bridge: &Bridge) {
 async fn read_on(
     bridge: &Bridge,
     conversation: &mut Conversation,
-    own: &str,
+    bot_id: &str,
     channel: &str,
     room: Chatroom,
     until: Instant,
@@ -73,7 +73,7 @@ async fn read_on(
             Err(error) => return Err(error),
         };
         for message in &messages {
-            take(bridge, conversation, own, message, room.is_direct).await;
+            take(bridge, conversation, bot_id, message, room.is_direct).await;
         }
         match messages.last().map(message_number) {
             Some(last) if messages.len() >= PAGE && last > after => after = last,

@@ -172,8 +172,8 @@ pub(super) async fn schedules(command: &ChatCommand<'_>, words: &[String]) -> Re
 
 /// Returns a schedule. Refuses it if its board is unknown, or if the sender may not reach that board.
 async fn reached(command: &ChatCommand<'_>, name: ScheduleName) -> Result<Vec<ScheduleLine>, Failure> {
-    let found = command.call(ListSchedules { name: Some(name) }).await?;
-    for line in &found {
+    let lines = command.call(ListSchedules { name: Some(name) }).await?;
+    for line in &lines {
         let unknown = || {
             let message =
                 format!("the file of the schedule {} is defective, so its board is not known", line.name);
@@ -181,7 +181,7 @@ async fn reached(command: &ChatCommand<'_>, name: ScheduleName) -> Result<Vec<Sc
         };
         command.require_reach(line.board.as_ref().ok_or_else(unknown)?)?;
     }
-    Ok(found)
+    Ok(lines)
 }
 
 /// True if a verb is open to chats.

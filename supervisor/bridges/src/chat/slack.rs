@@ -17,7 +17,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
     let mut conversation = bridge.conversation();
     let talk = bridge.api();
     let me = talk.slack("auth.test", &json!({})).await?;
-    let (own, name) = (text(&me["user_id"]), text(&me["user"]));
+    let (bot_id, name) = (text(&me["user_id"]), text(&me["user"]));
     loop {
         let mut socket = talk.slack_socket(&bridge.secret()?).await?;
         loop {
@@ -31,7 +31,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
                 // The service asks for a new connection, as it does every few hours.
                 Some("disconnect") => break,
                 _ => {
-                    if let Some(incoming) = incoming(&own, &envelope) {
+                    if let Some(incoming) = incoming(&bot_id, &envelope) {
                         bridge.handle(&mut conversation, &incoming).await;
                     }
                     acknowledge(&mut socket, &envelope).await?;
@@ -51,7 +51,7 @@ async fn acknowledge(socket: &mut Socket, envelope: &Value) -> Result<(), Undeli
 }
 
 /// Returns a person's own words in an event.
-fn incoming(own: &str, envelope: &Value) -> Option<Heard> {
+fn incoming(bot_id: &str, envelope: &Value) -> Option<Heard> {
     let payload = &envelope["payload"];
     match envelope["type"].as_str()? {
         "slash_commands" => Some(Heard {
@@ -63,23 +63,23 @@ fn incoming(own: &str, envelope: &Value) -> Option<Heard> {
             replied: None,
             is_direct: text(&payload["channel_name"]) == "directmessage",
         }),
-        "events_api" => incoming(own, payload),
+        "events_api" => incoming(bot_id, payload),
         _ => None,
     }
 }
 
-fn incoming(own: &str, payload: &Value) -> Option<Heard> {
+fn incoming(bot_id: &str, payload: &Value) -> Option<Heard> {
     let event = &payload["event"];
     // A subtype is an edit, a join or a message of a program.
-    let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == own;
+    let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == bot_id;
     if event["type"] != "message" || is_of_others {
         return None;
     }
     let thread = event["thread_ts"].as_str().filter(|thread| event["ts"] != **thread);
-    let of_me = thread.is_some() && event["parent_user_id"] == own;
+    let of_me = thread.is_some() && event["parent_user_id"] == bot_id;
     let words = unescaped(event["text"].as_str()?);
     // A command may follow a mention of the bot.
-    let mention = format!("<@{own}>");
+    let mention = format!("<@{bot_id}>");
     let words = words.trim_start().strip_prefix(&mention).map_or(words.as_str(), str::trim_start).to_owned();
     Some(Heard {
         id: payload["event_id"].as_str()?.to_owned(),

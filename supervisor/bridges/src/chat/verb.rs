@@ -148,13 +148,13 @@ impl ChatCommand<'_> {
 
 /// Refuses a sender without the right.
 pub(super) fn permit(command: &ChatCommand<'_>, needed: May, verb: &str) -> Result<(), Failure> {
-    let own = command.sender.may;
-    if own >= needed {
+    let rights = command.sender.may;
+    if rights >= needed {
         return Ok(());
     }
     Err(Failure::new(
         Code::NotPermitted,
-        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), command.sender.name, own.as_str()),
+        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), command.sender.name, rights.as_str()),
     ))
 }
 

@@ -50,9 +50,9 @@ impl Asset {
 
 /// Returns a file by its name.
 pub(super) fn get(name: &str) -> Option<Asset> {
-    let found = Files::get(name)?;
-    let key = key(&found.metadata.sha256_hash());
-    let bytes: Bytes = match found.data {
+    let file = Files::get(name)?;
+    let key = key(&file.metadata.sha256_hash());
+    let bytes: Bytes = match file.data {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => bytes.into(),
     };

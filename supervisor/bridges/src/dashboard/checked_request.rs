@@ -24,7 +24,7 @@ impl CheckedRequest<'_> {
     /// cookie, and never the key.
     pub(super) fn known(&self, headers: &HeaderMap) -> Result<Arc<Session>, Failure> {
         let key = guard::key(headers).ok_or_else(guard::no_session)?;
-        let own = self.sessions.iter().find(|session| Browsers::used(session, key));
-        own.map(Arc::clone).ok_or_else(guard::no_session)
+        let session = self.sessions.iter().find(|session| Browsers::used(session, key));
+        session.map(Arc::clone).ok_or_else(guard::no_session)
     }
 }

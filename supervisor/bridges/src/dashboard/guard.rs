@@ -44,7 +44,7 @@ pub(super) fn check_origin(
     let Some(host) = only(headers, &header::HOST) else {
         return refused("the request names no host, or several".to_owned());
     };
-    let Some(own) = config.origin(host) else {
+    let Some(expected) = config.origin(host) else {
         let named: String = host.chars().take(80).collect();
         return Err(Failure::new(
             Code::NotPermitted,
@@ -63,12 +63,12 @@ pub(super) fn check_origin(
     }
     let writes = !matches!(*method, Method::GET | Method::HEAD);
     match (headers.contains_key(header::ORIGIN), only(headers, &header::ORIGIN)) {
-        (true, Some(origin)) if origin == own => {}
+        (true, Some(origin)) if origin == expected => {}
         (false, _) if !writes => {}
         (true, _) => return refused("the request comes from a page of another origin".to_owned()),
         (false, _) => return refused("the request changes something and names no origin".to_owned()),
     }
-    Ok(own)
+    Ok(expected)
 }
 
 /// Refuses a request from a page of another site or port, if the browser names the site.

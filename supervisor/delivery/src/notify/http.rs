@@ -183,9 +183,9 @@ pub(super) async fn connect(
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let is_encrypted = uri.scheme_str() == Some("https");
     let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
-    let found = within(&format!("resolve {host}"), lookup_host((host.as_str(), port))).await;
-    let found: Vec<_> = step_log.record("resolve", found, &host)?.collect();
-    let stream = within(&format!("connect to {host}:{port}"), TcpStream::connect(found.as_slice())).await;
+    let addresses = within(&format!("resolve {host}"), lookup_host((host.as_str(), port))).await;
+    let addresses: Vec<_> = step_log.record("resolve", addresses, &host)?.collect();
+    let stream = within(&format!("connect to {host}:{port}"), TcpStream::connect(addresses.as_slice())).await;
     let stream = step_log.record("connect", stream, format!("{host}:{port}"))?;
     stream.set_nodelay(true).ok();
     let Some(config) = trust.filter(|_| is_encrypted) else {

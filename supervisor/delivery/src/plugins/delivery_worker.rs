@@ -69,15 +69,15 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
     loop {
         let now = SystemClock.now();
         held.retain(|_, until| *until > now && *until <= now.after(TROUBLE));
-        let mut found =
+        let mut due_events =
             find_due(&service, busy.iter().chain(held.keys()).cloned().collect(), seen.clone(), now).await;
         for until in held.values() {
-            found.wait_until(*until);
+            due_events.wait_until(*until);
         }
-        for (queue, event) in found.seen {
+        for (queue, event) in due_events.seen {
             seen.insert(queue, event);
         }
-        for due in found.due {
+        for due in due_events.due {
             let queue = (due.board.name().clone(), due.plugin.name.clone());
             busy.insert(queue.clone());
             let (service, calls) = (Arc::clone(&service), calls.clone());
@@ -88,7 +88,7 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
                 (queue, given.await.unwrap_or_else(|_| Err(Failure::failed("the call panicked"))))
             });
         }
-        let rest = found.next.map(|at| at.since(now));
+        let rest = due_events.next.map(|at| at.since(now));
         tokio::select! {
             // Calls in progress are dropped, which ends their programs.
             () = stop.cancelled() => return,
@@ -122,12 +122,12 @@ async fn find_due(
     }
     let boards = service.served();
     let read = move || {
-        let mut found = DueEvents::default();
+        let mut due_events = DueEvents::default();
         for board in boards {
             let cursors = board.readers().with(|view| view.plugin_cursors());
             let Ok(cursors) = cursors else {
                 tracing::warn!(board = %board.name(), "plugin_cursors_not_read");
-                found.wait_until(now.after(TROUBLE));
+                due_events.wait_until(now.after(TROUBLE));
                 continue;
             };
             for cursor in cursors {
@@ -140,29 +140,29 @@ async fn find_due(
                 // A time too far ahead was set before the clock was set back.
                 let due = if cursor.due_at > now.after(FARTHEST) { now } else { cursor.due_at };
                 if due > now {
-                    found.wait_until(due);
+                    due_events.wait_until(due);
                     continue;
                 }
                 // The cursor is stored only with an event; `seen` saves reading other events again.
                 let seen = seen.get(&queue).copied().unwrap_or_default();
                 match next_event(&board, plugin, cursor.event, seen) {
                     Ok(Ok(event)) => {
-                        found.due.push(Due {
+                        due_events.due.push(Due {
                             board: Arc::clone(&board),
                             plugin: plugin.clone(),
                             cursor,
                             event,
                         });
                     }
-                    Ok(Err(up_to)) => found.seen.push((queue, up_to)),
+                    Ok(Err(up_to)) => due_events.seen.push((queue, up_to)),
                     Err(error) => {
                         tracing::warn!(board = %board.name(), %error, "events_not_read");
-                        found.wait_until(now.after(TROUBLE));
+                        due_events.wait_until(now.after(TROUBLE));
                     }
                 }
             }
         }
-        found
+        due_events
     };
     tokio::task::spawn_blocking(read)
         .await

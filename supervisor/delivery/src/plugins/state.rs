@@ -17,15 +17,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Returns the reason why a state is too large, if it is. Blocks.
 fn too_large(plugin: &Plugin) -> Option<String> {
     let limit = plugin.manifest.state_limit;
-    let mut found = DiskUse::default();
-    found.add(&plugin.state(), ENTRIES + 1);
-    if found.bytes > limit.0 {
+    let mut disk_use = DiskUse::default();
+    disk_use.add(&plugin.state(), ENTRIES + 1);
+    if disk_use.bytes > limit.0 {
         return Some(format!("its state has more than {limit}"));
     }
-    if found.entries > ENTRIES {
+    if disk_use.entries > ENTRIES {
         return Some(format!("its state has more than {ENTRIES} files and directories"));
     }
-    found.is_partial.then(|| "something in its state cannot be read, or lies too deep".to_owned())
+    disk_use.is_partial.then(|| "something in its state cannot be read, or lies too deep".to_owned())
 }
 
 /// Refuses a call of a plugin whose state is too large. Blocks.

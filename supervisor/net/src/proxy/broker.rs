@@ -358,8 +358,8 @@ fn forwarded_headers(headers: &HeaderMap, brokers: &[&Broker]) -> HeaderMap {
     let says_who = |name: &str| {
         // Some servers treat `_` and `-` as equal.
         let name = name.replace('_', "-");
-        let own = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
-        is_withheld_header(&name) || brokers.iter().any(own)
+        let sets_header = |broker: &&Broker| broker.header.to_string().replace('_', "-") == name;
+        is_withheld_header(&name) || brokers.iter().any(sets_header)
     };
     without(headers, says_who)
 }

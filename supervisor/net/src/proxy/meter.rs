@@ -117,18 +117,18 @@ impl Meter {
         if is_bounded {
             self.refresh().await;
         }
-        let own = self.figures();
-        if is_bounded && !own.is_known {
+        let figures = self.figures();
+        if is_bounded && !figures.is_known {
             return Err(NotAdmitted::Unknown);
         }
-        let mut run = own.run.max(self.through());
+        let mut run = figures.run.max(self.through());
         run.requests = run.requests.saturating_add(self.pending.load(Ordering::Relaxed));
         if let Some(spent) = budgets.spent_by_run(&run) {
             return Err(NotAdmitted::Spent(spent));
         }
         // Check and count must be one step: this holds the lock, and the budgets are always locked in the order of their
         // payers.
-        let mut budgets_of_payers: Vec<MutexGuard<'_, DayUse>> = own.payers.iter().map(|day_budget| day_budget.used()).collect();
+        let mut budgets_of_payers: Vec<MutexGuard<'_, DayUse>> = figures.payers.iter().map(|day_budget| day_budget.used()).collect();
         if let Some(spent) = budgets_of_payers.iter().find_map(|used| budgets.spent_on_day(used)) {
             return Err(NotAdmitted::Spent(spent));
         }
@@ -137,7 +137,7 @@ impl Meter {
         }
         self.pending.fetch_add(1, Ordering::Relaxed);
         drop(budgets_of_payers);
-        drop(own);
+        drop(figures);
         Ok(MeteredRequest { meter: Arc::clone(self), host: self.traffic.host(host), is_pending: true })
     }
 
@@ -157,11 +157,11 @@ impl Meter {
     }
 
     fn learn(&self, balance: &Balance) {
-        let mut own = self.figures();
-        own.is_known = true;
-        own.run = balance.run;
-        own.payers = balance.payers.iter().map(|day| self.day_budgets.for_payer(self.board, day)).collect();
-        for (day_budget, day) in own.payers.iter().zip(&balance.payers) {
+        let mut figures = self.figures();
+        figures.is_known = true;
+        figures.run = balance.run;
+        figures.payers = balance.payers.iter().map(|day| self.day_budgets.for_payer(self.board, day)).collect();
+        for (day_budget, day) in figures.payers.iter().zip(&balance.payers) {
             day_budget.learn(day);
         }
     }
@@ -184,13 +184,13 @@ impl Meter {
         }
         let only = |consumed: Consumed| Consumed { bytes: consumed.bytes, ..Consumed::default() };
         let is_bytes = |spent: SpentBudget| spent.amount == Amount::Bytes;
-        let own = self.figures();
+        let figures = self.figures();
         let of_day = |day_budget: &Arc<DayBudget>| {
             let used = day_budget.used();
             budgets.spent_on_day(&DayUse { consumed: only(used.consumed), ..used.clone() })
         };
-        budgets.spent_by_run(&only(own.run.max(self.through()))).is_some_and(is_bytes)
-            || own.payers.iter().filter_map(of_day).any(is_bytes)
+        budgets.spent_by_run(&only(figures.run.max(self.through()))).is_some_and(is_bytes)
+            || figures.payers.iter().filter_map(of_day).any(is_bytes)
     }
 
     fn count_bytes(&self, bytes: usize) {

@@ -41,28 +41,28 @@ impl Unreached {
 /// run gets only a part of its tenant's look-ups, and a tenant leaves some to others.
 #[derive(Debug)]
 pub(super) struct Lookups {
-    own: Arc<Semaphore>,
+    of_run: Arc<Semaphore>,
     tenant: Arc<Claimant>,
     all: Arc<SharedResource>,
 }
 
 impl Lookups {
     pub(super) fn new(tenant: Arc<Claimant>, all: Arc<SharedResource>) -> Self {
-        Lookups { own: Arc::new(Semaphore::new(OF_RUN)), tenant, all }
+        Lookups { of_run: Arc::new(Semaphore::new(OF_RUN)), tenant, all }
     }
 
     async fn find(&self, name: &str, port: u16) -> io::Result<Vec<IpAddr>> {
-        let permit = Arc::clone(&self.own).acquire_owned().await.map_err(io::Error::other)?;
+        let permit = Arc::clone(&self.of_run).acquire_owned().await.map_err(io::Error::other)?;
         self.all.may_claim(&self.tenant).await;
         let claim = self.all.claim(&self.tenant);
         let name = name.to_owned();
         // In a separate task, so that the look-up counts until it has ended, even if the caller has given up.
-        let found = tokio::spawn(async move {
+        let lookup = tokio::spawn(async move {
             let found = tokio::net::lookup_host((name.as_str(), port)).await;
             drop((permit, claim));
             found.map(|all| all.map(|address: SocketAddr| address.ip()).collect())
         });
-        found.await.map_err(io::Error::other)?
+        lookup.await.map_err(io::Error::other)?
     }
 }
 

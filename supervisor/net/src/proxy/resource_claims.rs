@@ -45,9 +45,9 @@ impl SharedResource {
         loop {
             // Registered before the check, so that a claim that is freed after the check is not missed.
             let left = self.freed.notified();
-            let own = claimant.claimed.load(Ordering::Relaxed);
+            let held = claimant.claimed.load(Ordering::Relaxed);
             let free = self.all.saturating_sub(self.claimed.load(Ordering::Relaxed));
-            if own < claimant.limit && (own == 0 || own < free) {
+            if held < claimant.limit && (held == 0 || held < free) {
                 return;
             }
             left.await;

@@ -323,13 +323,13 @@ pub(super) async fn accept_run(
     run: RunId,
     close: &CancellationToken,
 ) {
-    let (own, mut pace) = (Claimant::with(OF_RUN), ConnectionRate::start());
+    let (claimant, mut rate) = (Claimant::with(OF_RUN), ConnectionRate::start());
     loop {
-        pace.next().await;
-        connections.may_claim(&own).await;
+        rate.next().await;
+        connections.may_claim(&claimant).await;
         match listener.accept().await {
             Ok((worker, _)) => {
-                let connection = connections.claim(&own);
+                let connection = connections.claim(&claimant);
                 let (terms, close) = (Arc::clone(&terms), close.clone());
                 tokio::spawn(async move {
                     tokio::select! {

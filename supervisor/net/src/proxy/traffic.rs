@@ -90,7 +90,7 @@ struct LatestRequests {
     /// Attempt to connect to any host.
     tried_any: Option<Instant>,
     /// Reply of the proxy itself.
-    own: Option<Instant>,
+    by_proxy: Option<Instant>,
     /// Refusal of any host by the policy.
     denied: Option<Instant>,
     /// Refusal of a service of the run's lane by the policy.
@@ -104,7 +104,7 @@ impl LatestRequests {
         let is_denied_all = self.denied.is_some() && self.tried_any.is_none();
         if is_barred || is_denied_all {
             OwnRefusal::Service
-        } else if self.own > self.reached.max(heard) {
+        } else if self.by_proxy > self.reached.max(heard) {
             OwnRefusal::AnyHost
         } else {
             OwnRefusal::None
@@ -230,7 +230,7 @@ impl Traffic {
             latest.tried_any = latest.tried_any.or(now);
         }
         if counted.denied > 0 && latest.tried.is_none() {
-            (latest.denied, latest.own) = (now, now);
+            (latest.denied, latest.by_proxy) = (now, now);
         }
     }
 
@@ -276,9 +276,9 @@ impl Traffic {
         let is_of_lane = is_service(policy, lane, &refusal.target);
         self.responded_itself();
         let mut latest = self.latest();
-        latest.denied = latest.own;
+        latest.denied = latest.by_proxy;
         if is_of_lane {
-            latest.barred = latest.own;
+            latest.barred = latest.by_proxy;
         }
         drop(latest);
         refused.last = Some(DeniedHost { denied: denied.clone(), at: SystemClock.now(), is_of_lane });
@@ -307,7 +307,7 @@ impl Traffic {
 
     /// Records a reply of the proxy itself, which a program may take for the reply of its service.
     pub(super) fn responded_itself(&self) {
-        self.latest().own = Some(Instant::now());
+        self.latest().by_proxy = Some(Instant::now());
     }
 
     fn latest(&self) -> MutexGuard<'_, LatestRequests> {

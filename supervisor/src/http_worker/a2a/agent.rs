@@ -102,16 +102,16 @@ fn interface(card: &Value, url: &str) -> Result<String, Failure> {
         one["protocolBinding"] == "JSONRPC" && (version == VERSION || version.starts_with("1.0."))
     };
     let found = interfaces.iter().find(speaks).and_then(|one| one["url"].as_str());
-    let found = found.ok_or_else(|| fail(format!("names no interface for JSON-RPC of A2A {VERSION}")))?;
-    let (own, other) = (url.parse::<Uri>().ok(), found.parse::<Uri>().ok());
+    let url_text = found.ok_or_else(|| fail(format!("names no interface for JSON-RPC of A2A {VERSION}")))?;
+    let (own, other) = (url.parse::<Uri>().ok(), url_text.parse::<Uri>().ok());
     let place = |uri: &Option<Uri>| {
         uri.as_ref().map(|uri| (uri.scheme_str().map(str::to_owned), uri.authority().cloned()))
     };
     if place(&own).is_none() || place(&own) != place(&other) {
-        return Err(fail(format!("names the interface {}, which is at another address", short(found)))
+        return Err(fail(format!("names the interface {}, which is at another address", short(url_text)))
             .hint("a lane reaches the host of its card alone; have the agent name an interface there"));
     }
-    Ok(found.to_owned())
+    Ok(url_text.to_owned())
 }
 
 /// Sends a request, and reads the response as JSON, within a time limit.

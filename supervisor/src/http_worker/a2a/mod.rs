@@ -53,8 +53,8 @@ async fn work(service: &Service) -> Result<(), Failure> {
     let mut context = String::new();
     let read = std::io::stdin().lock().take(CONTEXT_BYTES).read_to_string(&mut context);
     read.map_err(|e| Failure::failed(format!("failed to read the context of the task: {e}")))?;
-    let own = client.worker().map(|worker| worker.task.clone());
-    let shown = client.call(&Show { task_id: own, ..Show::default() }).await?;
+    let run_task = client.worker().map(|worker| worker.task.clone());
+    let shown = client.call(&Show { task_id: run_task, ..Show::default() }).await?;
     let mut terminate = signal(SignalKind::terminate())
         .map_err(|e| Failure::failed(format!("failed to listen to signals: {e}")))?;
     let begun: OnceLock<(Agent, Option<String>)> = OnceLock::new();

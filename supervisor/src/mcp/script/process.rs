@@ -97,7 +97,7 @@ impl Script {
         write("script.py", code)
             .and_then(|()| write("supervisor_tools.py", module))
             .map_err(|e| failed("write the script", &e))?;
-        let (own, theirs) = UnixStream::pair().map_err(|e| failed("make the socket of the tools", &e))?;
+        let (ours, theirs) = UnixStream::pair().map_err(|e| failed("make the socket of the tools", &e))?;
         let mut command = Command::new("/proc/self/exe");
         if let Ok(program) = std::env::current_exe() {
             command = Command::new(program);
@@ -126,7 +126,7 @@ impl Script {
             Ok((output, errors, watched)) => {
                 let script =
                     Script { pid, _child: child, watched, tree: Tree::below(pid), output, errors, _dir: dir };
-                Ok((script, own))
+                Ok((script, ours))
             }
             Err(e) => {
                 // The script has started nothing yet, so only the child itself is ended.

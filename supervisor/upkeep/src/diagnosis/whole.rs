@@ -17,32 +17,32 @@ use setup::config::definitions::{Defect, Effect};
 use setup::roster::LooseName;
 
 pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
-    let mut found: Vec<Finding> = call.service.defects().iter().map(defective).collect();
-    found.extend(call.service.roster().loose_names(&call.service.config()).iter().map(loose));
+    let mut findings: Vec<Finding> = call.service.defects().iter().map(defective).collect();
+    findings.extend(call.service.roster().loose_names(&call.service.config()).iter().map(loose));
     let now = SystemClock.now();
     let mut holds = call.read(|view| view.holds()).await?;
     holds.retain(|hold| !hold.is_over(now));
-    found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
-    found.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Breaker).map(open));
+    findings.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Budget).map(spent));
+    findings.extend(holds.iter().filter(|hold| hold.kind == HoldKind::Breaker).map(open));
     let actor = call.actor.clone();
     let mail = call.read(move |view| view.mail(&actor)).await?;
-    found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
+    findings.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
     if call.service.daemon().is_some() {
-        found.extend(call.service.chats().deaf().iter().map(|(name, line)| deaf(name, line)));
-        found.extend(call.service.bridge_trouble().map(not_offered));
+        findings.extend(call.service.chats().deaf().iter().map(|(name, line)| deaf(name, line)));
+        findings.extend(call.service.bridge_trouble().map(not_offered));
     }
     let cursors = call.read(|view| view.plugin_cursors()).await?;
-    found.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
+    findings.extend(cursors.iter().filter(|cursor| cursor.attempts > 0).map(refusing));
     let failed = call.read(|view| view.failed_schedules()).await?;
-    found.extend(failed.iter().map(|(name, tick)| untimely(name, tick)));
+    findings.extend(failed.iter().map(|(name, tick)| untimely(name, tick)));
     let stuck = call.read(|view| view.stuck_schedules()).await?;
-    found.extend(stuck.iter().map(waits_for_person));
+    findings.extend(stuck.iter().map(waits_for_person));
     if let Some(daemon) = OwnerLink::of(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
-        found.extend(why.as_deref().map(of_whom));
+        findings.extend(why.as_deref().map(of_whom));
     }
-    Ok(found)
+    Ok(findings)
 }
 
 /// Reports a configuration file that cannot be used.

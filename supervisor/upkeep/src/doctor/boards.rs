@@ -33,18 +33,18 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: BoardFaults) ->
             .map(|(name, trouble)| HostCheck::new(format!("writes {name}"), CheckResult::Error, trouble)),
     );
     for name in &names {
-        let mut found = vec![whole(root, name)];
+        let mut of_board = vec![whole(root, name)];
         if asked.replay {
-            found.push(replayed(root, name));
+            of_board.push(replayed(root, name));
         }
-        found.push(attachments(root, name));
+        of_board.push(attachments(root, name));
         if beyond_repair.contains(name) {
             // The other lines would suggest the repair again.
-            for check in found.iter_mut().filter(|check| check.verdict == CheckResult::Error) {
+            for check in of_board.iter_mut().filter(|check| check.verdict == CheckResult::Error) {
                 check.hint = Some("it could not be repaired: see the line of the repair".to_owned());
             }
         }
-        checks.extend(found);
+        checks.extend(of_board);
         checks.extend(kept(root, name));
     }
     Ok(checks)

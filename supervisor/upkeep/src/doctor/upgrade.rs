@@ -96,15 +96,15 @@ fn runs_of(root: &Root, board: &BoardName) -> Result<Vec<RunFound>, Failure> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Failure::file("list the runs in", &dir, &e)),
     };
-    let mut found: Vec<RunFound> = entries
+    let mut runs: Vec<RunFound> = entries
         .flatten()
         .filter_map(|entry| {
             let run = entry.file_name().to_str()?.parse().ok()?;
             run_of(&entry.path(), board, run)
         })
         .collect();
-    found.sort_by_key(|run| run.run);
-    Ok(found)
+    runs.sort_by_key(|run| run.run);
+    Ok(runs)
 }
 
 /// Examines a run; none if it has ended meanwhile. Does not take its lock: a starting shim must find it free.

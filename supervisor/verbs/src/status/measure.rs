@@ -14,15 +14,15 @@ use host::usage::{Sampler, is_stopped};
 
 /// The daemon itself, without what depends on the question.
 pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
-    let own = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
+    let stat = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
     let page = procfs::page_size();
     let start_us =
-        own.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
+        stat.as_ref().map(|stat| stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second());
     DaemonLine {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_seconds: start_us.map_or(0, |start| boottime_us().saturating_sub(start) / 1_000_000),
-        memory_bytes: own.map(|stat| stat.rss.saturating_mul(page)),
+        memory_bytes: stat.map(|stat| stat.rss.saturating_mul(page)),
         slots: 0,
         taken: 0,
         pools: snapshot.pools.clone(),
