@@ -56,7 +56,7 @@ struct LoginDirectories {
 }
 
 /// Means of the command of a login.
-struct LoginCommand<'a> {
+struct LoginContext<'a> {
     root: &'a Root,
     config: &'a Config,
     lane: &'a Lane,
@@ -89,7 +89,7 @@ impl Login<'_> {
         };
         let identity = identity(root, &config)?;
         let places = LoginDirectories::make(root, identity)?;
-        let means = LoginCommand { root, config: &config, lane, policy, places: &places, identity, support };
+        let means = LoginContext { root, config: &config, lane, policy, places: &places, identity, support };
         let ended = self.execute(means).await;
         let outcome = ended.and_then(|()| self.keep(lane, &places, identity));
         let removed = places.remove();
@@ -99,8 +99,8 @@ impl Login<'_> {
     }
 
     /// Runs the command at the terminal. An exit code other than 0 is an error.
-    async fn execute(&self, means: LoginCommand<'_>) -> Result<(), Failure> {
-        let LoginCommand { root, config, lane, policy, places, identity, support } = means;
+    async fn execute(&self, means: LoginContext<'_>) -> Result<(), Failure> {
+        let LoginContext { root, config, lane, policy, places, identity, support } = means;
         let Some(command) = lane.login(&places.home, &places.tmp, &places.home) else { return Ok(()) };
         let shown = command.argv.join(" ");
         let run = root.login_run();
@@ -223,7 +223,7 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
 }
 
 fn spec(
-    command: LoginCommand,
+    command: LoginContext,
     policy: &Policy,
     surroundings: Surroundings,
     support: policies::Support,

@@ -109,26 +109,26 @@ impl ProgramResult {
 }
 
 /// Directories of one start.
-struct Places {
+struct ProgramDirectories {
     home: PathBuf,
     tmp: PathBuf,
     run: PathBuf,
 }
 
 /// A start that is prepared. Dropping it removes its directories.
-pub struct Prepared<'a> {
+pub struct PreparedProgram<'a> {
     program: Program<'a>,
     run: PathBuf,
     is_cleared: bool,
 }
 
-impl std::fmt::Debug for Prepared<'_> {
+impl std::fmt::Debug for PreparedProgram<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared").field("place", &self.program.directory_of_start).finish_non_exhaustive()
     }
 }
 
-impl Drop for Prepared<'_> {
+impl Drop for PreparedProgram<'_> {
     fn drop(&mut self) {
         // Dropped without a run. Its files may be many, so a thread removes them and no caller waits.
         if !self.is_cleared {
@@ -156,13 +156,13 @@ async fn host() -> Result<&'static (Support, Option<PidNamespace>), Failure> {
 
 impl<'a> Program<'a> {
     /// Makes the directories of the start, and writes its spec.
-    pub async fn prepare(self, service: &Service) -> Result<Prepared<'a>, Failure> {
+    pub async fn prepare(self, service: &Service) -> Result<PreparedProgram<'a>, Failure> {
         let place = self.directory_of_start.to_owned();
         blocking("the place of the program was not cleared", move || clear(&place)).await??;
         let (support, namespace) = host().await?;
         let places = self.places()?;
         // From here on `Drop` removes the directories on every path.
-        let prepared = Prepared { program: self, run: places.run.clone(), is_cleared: false };
+        let prepared = PreparedProgram { program: self, run: places.run.clone(), is_cleared: false };
         let program = &prepared.program;
         let (place, root, config) = (program.directory_of_start, service.root(), service.config());
         let namespace =
@@ -199,9 +199,9 @@ impl<'a> Program<'a> {
         Ok(prepared)
     }
 
-    fn places(&self) -> Result<Places, Failure> {
+    fn places(&self) -> Result<ProgramDirectories, Failure> {
         let dir = self.directory_of_start;
-        let places = Places { home: dir.join("home"), tmp: dir.join("tmp"), run: dir.join("run") };
+        let places = ProgramDirectories { home: dir.join("home"), tmp: dir.join("tmp"), run: dir.join("run") };
         std::fs::create_dir_all(dir).map_err(|e| Failure::file("make", dir, &e))?;
         for parent in [dir.parent(), Some(dir)].into_iter().flatten() {
             make_dir(parent, 0o711)?;
@@ -286,7 +286,7 @@ impl Drop for Attended {
     }
 }
 
-impl Prepared<'_> {
+impl PreparedProgram<'_> {
     /// Runs the program until it ends.
     pub async fn run(self, input: &[u8]) -> Result<ProgramResult, NotEnded> {
         self.run_unless(input, std::future::pending()).await

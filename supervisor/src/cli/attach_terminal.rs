@@ -15,7 +15,7 @@ use base::failure::Failure;
 use base::terminal::raw::{Lent, keys};
 use base::terminal::signals::{Signalled, Signals};
 use base::terminal::{complain, printable};
-use verbs::{Log, Logged, TerminalSize, Type, Typed};
+use verbs::{Log, LogReply, TerminalSize, Type, Typed};
 
 /// The key that leaves the worker: Ctrl-].
 const LEAVE: u8 = 0x1d;
@@ -76,7 +76,7 @@ impl Keyboard {
         task: &TaskId,
         run: RunId,
         log: &mut Log,
-        first: Logged,
+        first: LogReply,
     ) -> Result<AttachEnd, Failure> {
         complain(&format!(
             "This is the terminal of run {run}. What you type goes to its worker; Ctrl-] detaches."
@@ -151,7 +151,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    fn show(&mut self, log: &mut Log, piece: &Logged) {
+    fn show(&mut self, log: &mut Log, piece: &LogReply) {
         log.offset = Some(piece.next_offset);
         let drawn = self.screen.drawn(&piece.text);
         if !drawn.is_empty() {

@@ -20,7 +20,7 @@ use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
 use setup::automation::plugins::{Plugin, Plugins};
 use setup::config::definitions::Found;
-use verbs::{NameLine, Named, Names};
+use verbs::{NameLine, NameKind, Names};
 
 /// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);
@@ -89,15 +89,15 @@ fn completed(command: Command, above: &str) -> Command {
 
 /// Completions of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Values {
-    Names(Named),
+enum CompletedValues {
+    Names(NameKind),
     Files,
     /// A task, and behind it a file.
     TaskThenFile,
     Signals,
 }
 
-impl ValueCompleter for Values {
+impl ValueCompleter for CompletedValues {
     fn complete(&self, begun: &OsStr) -> Vec<CompletionCandidate> {
         self.complete_at(0, begun)
     }
@@ -105,12 +105,12 @@ impl ValueCompleter for Values {
     fn complete_at(&self, at: usize, begun: &OsStr) -> Vec<CompletionCandidate> {
         let files = || PathCompleter::any().complete(begun);
         match self {
-            Values::Names(of) => candidates(*of, begun),
-            Values::TaskThenFile if at == 0 => {
-                candidates(Named::Task, begun).into_iter().chain(files()).collect()
+            CompletedValues::Names(of) => candidates(*of, begun),
+            CompletedValues::TaskThenFile if at == 0 => {
+                candidates(NameKind::Task, begun).into_iter().chain(files()).collect()
             }
-            Values::Files | Values::TaskThenFile => files(),
-            Values::Signals => {
+            CompletedValues::Files | CompletedValues::TaskThenFile => files(),
+            CompletedValues::Signals => {
                 let names = Signal::iterator().map(|signal| signal.as_str().trim_start_matches("SIG"));
                 let begins = begun.to_string_lossy().to_ascii_uppercase();
                 let begun = names.filter(|name| name.starts_with(begins.as_str()));
@@ -121,7 +121,7 @@ impl ValueCompleter for Values {
 }
 
 /// Returns the kind of values of an argument of a verb, by its name in the help and, where that is only a name, by the verb.
-fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
+fn values_of(verb: &str, argument: &Arg) -> Option<CompletedValues> {
     let id = argument.get_id().as_str();
     let names_profile = [
         "lane check",
@@ -142,58 +142,58 @@ fn values_of(verb: &str, argument: &Arg) -> Option<Values> {
         "schedules show",
     ];
     match (verb, id) {
-        ("tenant edit" | "tenant rm" | "tenant show", "name") => Some(Values::Names(Named::Tenant)),
-        ("profile create", "lane") | ("swarm", "workers") => Some(Values::Names(Named::Assignee)),
+        ("tenant edit" | "tenant rm" | "tenant show", "name") => Some(CompletedValues::Names(NameKind::Tenant)),
+        ("profile create", "lane") | ("swarm", "workers") => Some(CompletedValues::Names(NameKind::Assignee)),
         ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
-            Some(Values::Names(Named::Plugin))
+            Some(CompletedValues::Names(NameKind::Plugin))
         }
-        (verb, "name" | "names") if names_schedule.contains(&verb) => Some(Values::Names(Named::Schedule)),
-        ("attach", "words") => Some(Values::TaskThenFile),
-        ("run", "command") | ("complete" | "request-review", "artifacts") => Some(Values::Files),
-        ("kill", "signal") => Some(Values::Signals),
-        ("mission plan" | "mission review", "task_id") => Some(Values::Names(Named::Mission)),
+        (verb, "name" | "names") if names_schedule.contains(&verb) => Some(CompletedValues::Names(NameKind::Schedule)),
+        ("attach", "words") => Some(CompletedValues::TaskThenFile),
+        ("run", "command") | ("complete" | "request-review", "artifacts") => Some(CompletedValues::Files),
+        ("kill", "signal") => Some(CompletedValues::Signals),
+        ("mission plan" | "mission review", "task_id") => Some(CompletedValues::Names(NameKind::Mission)),
         ("boards create", _) => None,
-        (_, "slug") => Some(Values::Names(Named::Board)),
-        (verb, "name") if names_profile.contains(&verb) => Some(Values::Names(Named::Assignee)),
-        (_, _) => named_by(argument).map(Values::Names),
+        (_, "slug") => Some(CompletedValues::Names(NameKind::Board)),
+        (verb, "name") if names_profile.contains(&verb) => Some(CompletedValues::Names(NameKind::Assignee)),
+        (_, _) => named_by(argument).map(CompletedValues::Names),
     }
 }
 
 /// Returns the kind of values that an argument's name in the help stands for.
-fn named_by(argument: &Arg) -> Option<Named> {
+fn named_by(argument: &Arg) -> Option<NameKind> {
     let id = argument.get_id().as_str();
     let value = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
     match (id, value) {
-        ("board", _) => Some(Named::Board),
-        ("tenant", _) => Some(Named::Tenant),
-        ("policy", _) => Some(Named::Policy),
-        ("channel" | "notify", _) => Some(Named::Channel),
-        ("assignee" | "reviewer" | "profile", _) => Some(Named::Assignee),
-        ("account", _) => Some(Named::Account),
-        ("mission", _) => Some(Named::Mission),
-        ("attachment_id", _) => Some(Named::Attachment),
-        (_, Some("RUN")) => Some(Named::Run),
+        ("board", _) => Some(NameKind::Board),
+        ("tenant", _) => Some(NameKind::Tenant),
+        ("policy", _) => Some(NameKind::Policy),
+        ("channel" | "notify", _) => Some(NameKind::Channel),
+        ("assignee" | "reviewer" | "profile", _) => Some(NameKind::Assignee),
+        ("account", _) => Some(NameKind::Account),
+        ("mission", _) => Some(NameKind::Mission),
+        ("attachment_id", _) => Some(NameKind::Attachment),
+        (_, Some("RUN")) => Some(NameKind::Run),
         ("task_id" | "task_ids" | "parent_id" | "child_id" | "parents", _)
-        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(Named::Task),
+        | (_, Some("TASK" | "TASK/COMMENT" | "TASK/REASON")) => Some(NameKind::Task),
         _ => None,
     }
 }
 
 /// Returns the names that begin with the typed text; none if the daemon does not respond in time.
-fn candidates(of: Named, begun: &OsStr) -> Vec<CompletionCandidate> {
+fn candidates(of: NameKind, begun: &OsStr) -> Vec<CompletionCandidate> {
     let begins = begun.to_string_lossy().into_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return Vec::new() };
     let names = runtime.block_on(async {
         let mut line = line();
-        if of == Named::Board {
+        if of == NameKind::Board {
             // The typed word is not a complete name of a board yet.
             line.global.board = None;
         }
         let client = line.client().ok()?;
         let asked = async {
             let task = match task_before() {
-                Some(task) if matches!(of, Named::Run | Named::Attachment) => {
+                Some(task) if matches!(of, NameKind::Run | NameKind::Attachment) => {
                     client.whole_ids(&[task]).await.ok()?.pop()
                 }
                 Some(_) | None => None,

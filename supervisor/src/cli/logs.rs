@@ -10,7 +10,7 @@ use kernel::{RunId, Status, TaskId, Timestamp};
 
 use super::readable_output::{UnfinishedLine, readable};
 use super::daemon_watch::DaemonWatch;
-use super::waits::Waits;
+use super::waits::ReportedReasons;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;
 use crate::output::Output;
@@ -19,7 +19,7 @@ use base::failure::Failure;
 use base::terminal::{Ink, complain, printable_output};
 use base::time::since::Since;
 use setup::lanes::Format;
-use verbs::{Log, Logged, Runs, Show, own_task_if_none};
+use verbs::{Log, LogReply, Runs, Show, own_task_if_none};
 
 /// Time that a request waits at the daemon.
 const WAIT_SECONDS: u64 = 30;
@@ -202,14 +202,14 @@ impl RunLog {
     }
 
     /// Returns true if a piece completes the log as it was at the start. A run may write faster than a person reads.
-    fn is_all_there_was(&mut self, piece: &Logged) -> bool {
+    fn is_all_there_was(&mut self, piece: &LogReply) -> bool {
         let left = self.left.get_or_insert(piece.length.saturating_sub(piece.offset));
         *left = left.saturating_sub(piece.next_offset.saturating_sub(piece.offset));
         *left == 0 || piece.text.is_empty()
     }
 
     /// Says that an ended log is empty, or where the log of the check is.
-    fn tell(&mut self, piece: &Logged) {
+    fn tell(&mut self, piece: &LogReply) {
         let (task, Some(run)) = (&piece.task_id, piece.run_id) else { return };
         if !self.has_text && piece.length == 0 {
             let until = if piece.ended { "" } else { " so far" };
@@ -239,7 +239,7 @@ impl RunLog {
     /// Shows the log written so far and then new output, until the run ends. Returns the exit code of the run.
     pub(super) async fn follow_to_end(&mut self, client: &Client, output: Output) -> Result<u8, Failure> {
         self.begin_anew();
-        let (mut waits, mut has_told) = (Waits::default(), false);
+        let (mut waits, mut has_told) = (ReportedReasons::default(), false);
         loop {
             self.served.look(client);
             let piece = client.call(&self.log).await?;
@@ -281,7 +281,7 @@ impl RunLog {
     }
 
     /// Prints a piece, and moves the offset behind it.
-    fn take(&mut self, piece: &Logged, output: Output) -> Result<(), Failure> {
+    fn take(&mut self, piece: &LogReply, output: Output) -> Result<(), Failure> {
         self.check = self.check.or(piece.check);
         self.has_text |= !piece.text.is_empty();
         self.log.run = piece.run_id;
@@ -334,7 +334,7 @@ fn archived(task: &TaskId) -> String {
 }
 
 /// Returns the exit code for a run that has ended.
-async fn code(client: &Client, piece: &Logged) -> Result<u8, Failure> {
+async fn code(client: &Client, piece: &LogReply) -> Result<u8, Failure> {
     let shown = client.call(&Show { task_id: Some(piece.task_id.clone()), ..Show::default() }).await?;
     let runs = Runs { task_id: Some(piece.task_id.clone()), ..Runs::default() };
     let (runs, _) = pages::all(client, &runs).await?;

@@ -121,7 +121,7 @@ Examples:
 
 /// Result of a change of a plugin's directory.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedPlugin {
     name: PluginName,
     path: PathBuf,
 }
@@ -135,7 +135,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let parent = directory.unwrap_or_else(|| PathBuf::from("."));
             let path = create(&parent, &name, language)?;
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
-            print_change(output, "Created", &Changed { name, path }, Some(&given::repeated(&next)))
+            print_change(output, "Created", &ChangedPlugin { name, path }, Some(&given::repeated(&next)))
         }
         Subcommand::Check { plugin } => {
             call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))
@@ -153,7 +153,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             }
             let path = blocking("the plugin was not installed", move || staged.install()).await??;
             require_used(client, &name).await?;
-            print_change(output, "Installed", &Changed { name, path }, None)
+            print_change(output, "Installed", &ChangedPlugin { name, path }, None)
         }
         Subcommand::Resume { name, skip } => {
             let cursor = client.call(&ResumePlugin { name, skip }).await?;
@@ -168,7 +168,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let (root, removed) = (client.root().clone(), name.clone());
             let path = blocking("the plugin was not removed", move || uninstall(&root, &removed)).await??;
             client.call(&Reload::default()).await?;
-            print_change(output, "Uninstalled", &Changed { name, path }, None)
+            print_change(output, "Uninstalled", &ChangedPlugin { name, path }, None)
         }
     }
 }
@@ -185,7 +185,7 @@ fn shown(path: &Path) -> String {
     printable(&path.display().to_string()).clone()
 }
 
-fn print_change(output: Output, done: &str, changed: &Changed, next: Option<&str>) -> Result<u8, Failure> {
+fn print_change(output: Output, done: &str, changed: &ChangedPlugin, next: Option<&str>) -> Result<u8, Failure> {
     if output.json() {
         output.value(changed)?;
         return Ok(0);

@@ -157,7 +157,7 @@ struct Create {
 
 /// Result of a change of a profile's file.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedProfile {
     name: Profile,
     path: PathBuf,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -395,7 +395,7 @@ async fn print_change(
         now.and_then(|now| now.cannot_run).map(|why| format!("nothing runs its tasks for now: {why}")),
     );
     if output.json() {
-        output.value(&Changed { name, path, warnings })?;
+        output.value(&ChangedProfile { name, path, warnings })?;
     } else {
         output.text(&format!("{done} {name}  {}\n", printable(&path.display().to_string())))?;
         output.warn(&warnings);

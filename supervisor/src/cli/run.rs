@@ -3,7 +3,7 @@
 use kernel::{CommitMode, Profile, RunId, Status, TaskId, Tenant, WaitingCode};
 
 use super::daemon_watch::DaemonWatch;
-use super::waits::Waits;
+use super::waits::ReportedReasons;
 use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
 use crate::output::Output;
@@ -253,7 +253,7 @@ async fn follow(client: &Client, task: &TaskId, output: Output) -> Result<ShownT
     let show = Show { task_id: Some(task.clone()), ..Show::default() };
     let mut events = Events { task: Some(task.clone()), limit: 1000, ..Events::default() };
     let mut seen = RunId(0);
-    let mut waits = Waits::default();
+    let mut waits = ReportedReasons::default();
     let mut served = DaemonWatch::default();
     loop {
         served.look(client);

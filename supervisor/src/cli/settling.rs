@@ -6,7 +6,7 @@ use kernel::{EventId, TaskId};
 
 use super::outcome;
 use super::daemon_watch::DaemonWatch;
-use super::waits::Waits;
+use super::waits::ReportedReasons;
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Events, Show, ShownTask};
@@ -26,7 +26,7 @@ pub(super) struct Settling {
     starting: Vec<TaskId>,
     events: Events,
     served: DaemonWatch,
-    waits: Waits,
+    waits: ReportedReasons,
 }
 
 impl Settling {
@@ -47,7 +47,7 @@ impl Settling {
             open,
             events,
             served: DaemonWatch::default(),
-            waits: Waits::default(),
+            waits: ReportedReasons::default(),
         })
     }
 

@@ -7,7 +7,7 @@ use kernel::{Counted, Status, TaskId, Tenant};
 use serde::Serialize;
 
 use super::restore::refuse_worker;
-use super::tenant_file::{self, Changes};
+use super::tenant_file::{self, TenantChanges};
 use super::tenant_directory::{self, TenantDirectory};
 use super::tenant_settings::TenantSettings;
 use super::{CommandLine, call, pages};
@@ -125,7 +125,7 @@ Examples:
 
 /// Result of a change of a tenant's file.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedTenant {
     name: Tenant,
     path: PathBuf,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -147,7 +147,7 @@ pub(super) async fn run(line: &CommandLine, command: TenantCommand) -> Result<u8
         Subcommand::Edit { name, settings, unset } => {
             let text = tenant_file::text_of(client.root(), &name)?;
             let (read, text) =
-                Changes { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
+                TenantChanges { settings: &settings, unset: &unset }.apply(client.root(), &name, &text)?;
             if settings.dir.is_some() || settings.unix_user.is_some() {
                 tenant_directory::prepare(client.root(), TenantDirectory::from_config(&read))?;
             }
@@ -170,7 +170,7 @@ async fn create(
         return Err(Failure::new(Code::Conflict, format!("{} exists already", path.display()))
             .hint(format!("change it with `supervisor tenant edit {name}`")));
     }
-    let (read, text) = Changes { settings, unset: &[] }.apply(client.root(), &name, "")?;
+    let (read, text) = TenantChanges { settings, unset: &[] }.apply(client.root(), &name, "")?;
     if create_user {
         tenant_directory::create_user(&read)?;
     }
@@ -224,10 +224,10 @@ async fn written(
     let path = tenant_file::write(client.root(), &name, text)?;
     let reloaded = client.call(&Reload::default()).await?;
     warnings.extend(reloaded.defects.iter().map(ToString::to_string));
-    print_change(done, &Changed { name, path, cancelled: Vec::new(), warnings }, output)
+    print_change(done, &ChangedTenant { name, path, cancelled: Vec::new(), warnings }, output)
 }
 
-fn print_change(done: &str, changed: &Changed, output: Output) -> Result<u8, Failure> {
+fn print_change(done: &str, changed: &ChangedTenant, output: Output) -> Result<u8, Failure> {
     if output.json() {
         output.value(changed)?;
     } else {
@@ -273,7 +273,7 @@ async fn remove(client: &Client, name: Tenant, cancel: bool, output: Output) -> 
         "its tasks, their history and their files stay on the board: `supervisor export --tenant {name}`"
     )];
     warnings.extend(tenant_file::kept(client.root(), &name, &text));
-    print_change("Removed", &Changed { name, path, cancelled, warnings }, output)
+    print_change("Removed", &ChangedTenant { name, path, cancelled, warnings }, output)
 }
 
 /// Cancels the tasks of a tenant that may still start or that run. A blocked task keeps waiting for a person.

@@ -65,13 +65,13 @@ fn is_named(config: &Table, name: &Tenant) -> bool {
 
 /// Changes to a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Changes<'a> {
+pub(super) struct TenantChanges<'a> {
     pub(super) settings: &'a TenantSettings,
     /// The keys that are to go.
     pub(super) unset: &'a [String],
 }
 
-impl Changes<'_> {
+impl TenantChanges<'_> {
     /// Returns the settings after the change, and the new text. An unusable result is refused.
     pub(super) fn apply(
         self,
@@ -188,7 +188,7 @@ mod tests {
 
     fn apply(settings: &TenantSettings, unset: &[&str], text: &str) -> Result<String, Failure> {
         let unset: Vec<String> = unset.iter().map(|key| (*key).to_owned()).collect();
-        let changes = Changes { settings, unset: &unset };
+        let changes = TenantChanges { settings, unset: &unset };
         changes.apply(&root(), &"acme".parse().unwrap(), text).map(|(_, text)| text)
     }
 

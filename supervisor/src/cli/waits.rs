@@ -14,13 +14,13 @@ const MOST: usize = 20;
 
 /// Sentences printed so far.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct ReportedReasons {
     /// The last reason of each task.
     reported: BTreeMap<TaskId, WaitingCode>,
     has_warned: bool,
 }
 
-impl Waits {
+impl ReportedReasons {
     /// Reports why a task is not running, unless that was already reported.
     pub(super) fn tell(&mut self, shown: &ShownTask) {
         let Some(why) = &shown.why else { return };

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use kernel::{BlockKind, Counted, Outcome, Status, Task, TaskId};
 
-use super::board::{Board, find};
+use super::board::{DemoBoard, find};
 use super::directory::Owners;
 use super::probes::{self, Attempts, ProbeTarget};
 use super::processes::{self, SeenProcess};
-use super::progress::Progress;
+use super::progress::DemoProgress;
 use super::report::{RefusedAttempt, DemoReport, Story, ExpectationResult};
-use super::tenants::{COUNT, Role, DemoTenant, quoted};
+use super::tenants::{COUNT, DemoRole, DemoTenant, quoted};
 use api::Verb;
 use base::failure::Failure;
 use base::paths::Root;
@@ -36,7 +36,7 @@ struct FleetTask {
 struct TheftTarget {
     target: ProbeTarget,
     what: &'static str,
-    outside: probes::Attempt,
+    outside: probes::ProbeAttempt,
 }
 
 /// Tasks of the story for a closer look.
@@ -51,12 +51,12 @@ pub(super) struct Fleet {
 }
 
 pub(super) async fn play(
-    board: &mut Board,
+    board: &mut DemoBoard,
     root: &Root,
     daemon: i32,
     owners: Owners,
     report: &mut DemoReport,
-    progress: &Progress,
+    progress: &DemoProgress,
 ) -> Result<Fleet, Failure> {
     progress.now("fleet: the tenants move in");
     let tenants = root.dir().with_file_name("tenants");
@@ -88,7 +88,7 @@ pub(super) async fn play(
         let limit = LIMIT.max(begun.elapsed() / PART_OF_START);
         fleet.push(enlist(board, place, "", Some(limit)).await?);
     }
-    let overruns = one(&fleet, Role::Overruns)?.task.clone();
+    let overruns = one(&fleet, DemoRole::Overruns)?.task.clone();
     board
         .until("the one that never ends has its grandchildren", |tasks| {
             let task = find(tasks, &overruns)?;
@@ -107,22 +107,22 @@ pub(super) async fn play(
     if owners.differ() {
         report.not_of_root(STORY, "no tenant's file is root's", &tenants);
     }
-    check_question(&board.show(&one(&fleet, Role::Asks)?.task).await?, report);
-    check_crash(&board.show(&one(&fleet, Role::Crashes)?.task).await?, report);
+    check_question(&board.show(&one(&fleet, DemoRole::Asks)?.task).await?, report);
+    check_crash(&board.show(&one(&fleet, DemoRole::Crashes)?.task).await?, report);
     check_overrun(&board.show(&overruns).await?, &brood, report);
-    let steals = one(&fleet, Role::Steals)?.task.clone();
+    let steals = one(&fleet, DemoRole::Steals)?.task.clone();
     check_theft(&board.show(&steals).await?, &loot, report);
-    Ok(Fleet { asks: one(&fleet, Role::Asks)?.task.clone(), steals, overruns })
+    Ok(Fleet { asks: one(&fleet, DemoRole::Asks)?.task.clone(), steals, overruns })
 }
 
-fn one(fleet: &[FleetTask], role: Role) -> Result<&FleetTask, Failure> {
+fn one(fleet: &[FleetTask], role: DemoRole) -> Result<&FleetTask, Failure> {
     let member = fleet.iter().find(|member| member.place.role == role);
     member.ok_or_else(|| Failure::failed(format!("nobody in the fleet {role:?}")))
 }
 
 /// Creates the task of a tenant. A task with a time limit has one attempt.
 async fn enlist(
-    board: &Board,
+    board: &DemoBoard,
     place: DemoTenant,
     targets: &str,
     limit: Option<Duration>,
@@ -140,7 +140,7 @@ async fn enlist(
 
 /// Chooses the thief's targets, and tries each without a sandbox, as this process, which has started the daemon.
 fn loot(root: &Root, places: &[DemoTenant], daemon: i32) -> Vec<TheftTarget> {
-    let thief = places.iter().position(|place| place.role == Role::Steals).unwrap_or_default();
+    let thief = places.iter().position(|place| place.role == DemoRole::Steals).unwrap_or_default();
     let neighbour = places.get(thief + 1).map(|place| place.dir.join("ledger.csv")).unwrap_or_default();
     let board = root.board(&kernel::BoardName::default());
     let targets = [
@@ -157,11 +157,11 @@ fn loot(root: &Root, places: &[DemoTenant], daemon: i32) -> Vec<TheftTarget> {
 
 /// Counts the live workers at this moment, and finds the processes of the worker that never ends.
 async fn survey(
-    board: &Board,
+    board: &DemoBoard,
     fleet: &[FleetTask],
     overruns: &TaskId,
     report: &mut DemoReport,
-    progress: &Progress,
+    progress: &DemoProgress,
 ) -> Result<Vec<SeenProcess>, Failure> {
     let brood = processes::mentioning(&format!("SUPERVISOR_TASK={overruns}")).found;
     // The board knows the process of each task, and the host whether it lives.
@@ -187,9 +187,9 @@ async fn survey(
 }
 
 /// Waits for the end of all tasks, and answers the question meanwhile.
-async fn settle(board: &mut Board, fleet: &[FleetTask], progress: &Progress) -> Result<(), Failure> {
-    let asks = one(fleet, Role::Asks)?.task.clone();
-    let overruns = one(fleet, Role::Overruns)?.task.clone();
+async fn settle(board: &mut DemoBoard, fleet: &[FleetTask], progress: &DemoProgress) -> Result<(), Failure> {
+    let asks = one(fleet, DemoRole::Asks)?.task.clone();
+    let overruns = one(fleet, DemoRole::Overruns)?.task.clone();
     let settled = |task: &Task| {
         matches!(task.status, Status::Done | Status::Blocked | Status::Triage)
             && task.current_run_id.is_none()
@@ -221,7 +221,7 @@ async fn settle(board: &mut Board, fleet: &[FleetTask], progress: &Progress) -> 
 }
 
 async fn check_work(
-    board: &Board,
+    board: &DemoBoard,
     fleet: &[FleetTask],
     owners: Owners,
     report: &mut DemoReport,
@@ -233,7 +233,7 @@ async fn check_work(
         let shown = board.show(&member.task).await?;
         let last = shown.runs.last();
         uids.extend(last.and_then(|run| run.worker_uid));
-        if member.place.role != Role::Works {
+        if member.place.role != DemoRole::Works {
             continue;
         }
         let total = last.and_then(|run| run.metadata.as_ref()?.get("total")?.as_u64());
@@ -244,7 +244,7 @@ async fn check_work(
             wrong.push(format!("{}: {why}", member.place.name));
         }
     }
-    let plain = fleet.iter().filter(|member| member.place.role == Role::Works).count();
+    let plain = fleet.iter().filter(|member| member.place.role == DemoRole::Works).count();
     let seen = match wrong.first() {
         None => format!("{right} right totals"),
         Some(first) => format!("{right} right totals; {first}"),
@@ -316,7 +316,7 @@ fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
             .as_ref()
             .and_then(|tried| tried.attempts.get(index))
             .filter(|attempt| attempt.target == loot.target.to_string());
-        let word = inside.map_or_else(|| "not tried".to_owned(), probes::Attempt::word);
+        let word = inside.map_or_else(|| "not tried".to_owned(), probes::ProbeAttempt::word);
         let outside = loot.outside.word();
         let why = why(&loot.target, &word);
         let refused = matches!(word.as_str(), "EACCES" | "EPERM" | "ENOENT");

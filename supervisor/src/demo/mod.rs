@@ -23,12 +23,12 @@ pub(crate) use probes::main as probe_main;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
-use self::board::Board;
+use self::board::DemoBoard;
 use self::fleet::Fleet;
 use self::pipeline::Pipeline;
 use self::directory::Owners;
 pub(crate) use self::directory::DemoDirectory;
-use self::progress::Progress;
+use self::progress::DemoProgress;
 use self::report::{Expectation, NextCommand, DemoReport, Story, ExpectationResult};
 use self::repository::RepositorySource;
 use self::server::DemoServer;
@@ -69,7 +69,7 @@ const WHOLE: Story = Story::Afterwards;
 const ROOT: &str = "root";
 
 pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
-    let progress = Progress::new(output);
+    let progress = DemoProgress::new(output);
     let mut interrupt = Interrupt::listen()?;
     refuse_weak_host().await?;
     let source = repository::choose(demo.repo.as_deref())?;
@@ -82,7 +82,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let owners = Owners::of_this_process();
     report.users = users(owners);
     let server = DemoServer::start(&root, owners).await?;
-    let mut board = Board::new(&root);
+    let mut board = DemoBoard::new(&root);
     let mut played = FinishedStories::default();
     // Blocking work continues when its future is dropped, so it is awaited below.
     let threads = TaskTracker::new();
@@ -164,10 +164,10 @@ struct DemoContext<'a> {
 
 async fn stories(
     scene: &DemoContext<'_>,
-    board: &mut Board,
+    board: &mut DemoBoard,
     report: &mut DemoReport,
     played: &mut FinishedStories,
-    progress: &Progress,
+    progress: &DemoProgress,
 ) -> Result<(), Failure> {
     let DemoContext { root, source, owners, daemon, threads } = *scene;
     progress.done(&format!("a daemon (pid {daemon}) serves {}", root.dir().display()));
@@ -226,7 +226,7 @@ fn sandbox(report: Option<&serde_json::Value>) -> String {
 }
 
 /// Stops the daemon, and makes sure that no process of this root survives.
-async fn clean_up(server: DemoServer, board: &Board, root: &Root, report: &mut DemoReport) {
+async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &mut DemoReport) {
     let stopped = server.stop(board.client()).await;
     let seen = stopped.map_or_else(|| "it had to be killed".to_owned(), |status| status.to_string());
     let verdict = ExpectationResult::from_condition(stopped.is_some_and(|status| status.success()));

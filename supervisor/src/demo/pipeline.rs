@@ -2,9 +2,9 @@
 
 use kernel::{Counted, Purpose, Run, Status, TaskId};
 
-use super::board::{Board, find};
+use super::board::{DemoBoard, find};
 use super::directory::Owners;
-use super::progress::Progress;
+use super::progress::DemoProgress;
 use super::report::{Clone, DemoReport, Story, ExpectationResult};
 use super::repository;
 use api::Verb;
@@ -36,11 +36,11 @@ pub(super) struct Pipeline {
 type Shown = <Show as Verb>::Reply;
 
 pub(super) async fn play(
-    board: &mut Board,
+    board: &mut DemoBoard,
     clone: &Clone,
     owners: Owners,
     report: &mut DemoReport,
-    progress: &Progress,
+    progress: &DemoProgress,
 ) -> Result<Pipeline, Failure> {
     let worktree = || Some(format!("worktree:{}", clone.path.display()));
     let mut parents = Vec::new();

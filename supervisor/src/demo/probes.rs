@@ -61,7 +61,7 @@ impl FromStr for ProbeTarget {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Attempt {
+pub(super) struct ProbeAttempt {
     /// Target, in the form of [`ProbeTarget`].
     pub(super) target: String,
     /// Number of bytes read, on success.
@@ -70,7 +70,7 @@ pub(super) struct Attempt {
     pub(super) errno: Option<i32>,
 }
 
-impl Attempt {
+impl ProbeAttempt {
     /// Returns the result in a word: `read`, or the name of the error.
     pub(super) fn word(&self) -> String {
         match self.errno {
@@ -84,11 +84,11 @@ impl Attempt {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Attempts {
     /// Results in the order of the targets.
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<ProbeAttempt>,
 }
 
 /// Makes one attempt, as this process's user.
-pub(super) fn attempt(target: &ProbeTarget) -> Attempt {
+pub(super) fn attempt(target: &ProbeTarget) -> ProbeAttempt {
     let outcome = match target {
         ProbeTarget::File(path) => read_some(path),
         ProbeTarget::Environment(_) => read_some(&target.path()),
@@ -98,7 +98,7 @@ pub(super) fn attempt(target: &ProbeTarget) -> Attempt {
         Ok(read) => (Some(read), None),
         Err(error) => (None, Some(error.raw_os_error().unwrap_or(nix::libc::EIO))),
     };
-    Attempt { target: target.to_string(), read, errno }
+    ProbeAttempt { target: target.to_string(), read, errno }
 }
 
 fn read_some(path: &Path) -> io::Result<usize> {

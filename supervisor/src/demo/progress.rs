@@ -9,7 +9,7 @@ use base::terminal::complain;
 
 /// Progress of one demo, on standard error.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct DemoProgress {
     since: Instant,
     form: ProgressForm,
 }
@@ -21,7 +21,7 @@ enum ProgressForm {
     Silent,
 }
 
-impl Progress {
+impl DemoProgress {
     /// Makes the progress for a terminal or a log.
     pub(super) fn new(output: Output) -> Self {
         use std::io::IsTerminal as _;
@@ -39,7 +39,7 @@ impl Progress {
         } else {
             ProgressForm::Lines
         };
-        Progress { since: Instant::now(), form }
+        DemoProgress { since: Instant::now(), form }
     }
 
     /// Returns the time since the start.

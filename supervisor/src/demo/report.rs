@@ -64,7 +64,7 @@ pub(super) struct RefusedAttempt {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Took {
+pub(super) struct StoryTime {
     pub(super) part: &'static str,
     pub(super) seconds: f64,
 }
@@ -91,7 +91,7 @@ pub(super) struct DemoReport {
     /// Number of processes examined for survivors.
     pub(super) processes_checked: usize,
     pub(super) survivors: usize,
-    pub(super) times: Vec<Took>,
+    pub(super) times: Vec<StoryTime>,
     /// Path of the root, if it was kept.
     pub(super) root: Option<PathBuf>,
     pub(super) further: Vec<NextCommand>,
@@ -143,7 +143,7 @@ impl DemoReport {
 
     /// Adds the time of a part.
     pub(super) fn took(&mut self, part: &'static str, time: Duration) {
-        self.times.push(Took { part, seconds: (time.as_secs_f64() * 100.0).round() / 100.0 });
+        self.times.push(StoryTime { part, seconds: (time.as_secs_f64() * 100.0).round() / 100.0 });
     }
 }
 

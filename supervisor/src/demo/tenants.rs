@@ -20,7 +20,7 @@ const STEALS: &str = include_str!("scripts/steals.sh");
 
 /// Behaviour of a tenant's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum DemoRole {
     /// Adds up the ledger.
     Works,
     /// Asks a question first.
@@ -38,7 +38,7 @@ pub(super) struct DemoTenant {
     pub(super) number: u32,
     pub(super) name: Tenant,
     /// Behaviour of its worker.
-    pub(super) role: Role,
+    pub(super) role: DemoRole,
     pub(super) dir: PathBuf,
     /// Both ends of the gate, so that it can be opened before a worker waits, and closes with this process.
     gate: File,
@@ -74,34 +74,34 @@ impl DemoTenant {
     /// Returns the script of its worker. `targets` are a thief's targets.
     pub(super) fn script(&self, targets: &str) -> String {
         match self.role {
-            Role::Works => format!("{GATE}{LEDGER}"),
-            Role::Asks => format!("{GATE}{ASKS}"),
-            Role::Crashes => format!("{GATE}{CRASHES}"),
-            Role::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
+            DemoRole::Works => format!("{GATE}{LEDGER}"),
+            DemoRole::Asks => format!("{GATE}{ASKS}"),
+            DemoRole::Crashes => format!("{GATE}{CRASHES}"),
+            DemoRole::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
             // Its time runs from its start, so it waits at no gate.
-            Role::Overruns => OVERRUNS.to_owned(),
+            DemoRole::Overruns => OVERRUNS.to_owned(),
         }
     }
 
     pub(super) fn title(&self) -> String {
         let what = match self.role {
-            Role::Works => "add up the ledger",
-            Role::Asks => "add up the ledger, after a question",
-            Role::Crashes => "add up the ledger, at the second attempt",
-            Role::Overruns => "never end",
-            Role::Steals => "read what belongs to others",
+            DemoRole::Works => "add up the ledger",
+            DemoRole::Asks => "add up the ledger, after a question",
+            DemoRole::Crashes => "add up the ledger, at the second attempt",
+            DemoRole::Overruns => "never end",
+            DemoRole::Steals => "read what belongs to others",
         };
         format!("{}: {what}", self.name)
     }
 }
 
-fn role(number: u32) -> Role {
+fn role(number: u32) -> DemoRole {
     match number {
-        7 => Role::Asks,
-        13 => Role::Crashes,
-        34 => Role::Steals,
-        COUNT => Role::Overruns,
-        _ => Role::Works,
+        7 => DemoRole::Asks,
+        13 => DemoRole::Crashes,
+        34 => DemoRole::Steals,
+        COUNT => DemoRole::Overruns,
+        _ => DemoRole::Works,
     }
 }
 
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn each_odd_role_is_played_once_and_the_last_tenant_never_ends() {
-        let roles: Vec<Role> = (1..=COUNT).map(role).collect();
-        for odd in [Role::Asks, Role::Crashes, Role::Overruns, Role::Steals] {
+        let roles: Vec<DemoRole> = (1..=COUNT).map(role).collect();
+        for odd in [DemoRole::Asks, DemoRole::Crashes, DemoRole::Overruns, DemoRole::Steals] {
             assert_eq!(roles.iter().filter(|role| **role == odd).count(), 1, "{odd:?}");
         }
-        assert_eq!(roles.last(), Some(&Role::Overruns));
+        assert_eq!(roles.last(), Some(&DemoRole::Overruns));
     }
 
     #[test]

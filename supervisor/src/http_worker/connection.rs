@@ -27,8 +27,8 @@ const CONNECTED: Duration = Duration::from_secs(30);
 const WORDS_BYTES: usize = 4 << 10;
 
 /// Transport of a request.
-trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
+trait ServiceStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServiceStream for S {}
 
 /// Sends a request, and returns the response once its head has arrived.
 pub(super) async fn send(order: &ServiceRequest) -> Result<Response<Incoming>, Failure> {
@@ -95,10 +95,10 @@ async fn words(answer: Response<Incoming>) -> String {
     String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Transport>> {
+async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn ServiceStream>> {
     let (host, port) = place(to)?;
     let is_encrypted = to.scheme_str() == Some("https");
-    let stream: Box<dyn Transport> = match proxy {
+    let stream: Box<dyn ServiceStream> = match proxy {
         None => Box::new(TcpStream::connect((host, port)).await?),
         Some(proxy) => {
             let near = TcpStream::connect(place(proxy)?).await?;
@@ -119,7 +119,7 @@ async fn connect(to: &Uri, proxy: Option<&Uri>) -> io::Result<Box<dyn Transport>
 }
 
 /// Opens a tunnel through a proxy (RFC 9110, section 9.3.6).
-async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl Transport + use<>> {
+async fn tunnel(near: TcpStream, place: &str) -> io::Result<impl ServiceStream + use<>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.map_err(io::Error::other)?;
     drop(tokio::spawn(connection.with_upgrades()));
     let request = Request::connect(place).header(header::HOST, place);

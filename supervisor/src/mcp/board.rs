@@ -11,7 +11,7 @@ use base::failure::Failure;
 use verbs::{Offered, Tools};
 
 #[derive(Debug)]
-pub(super) enum Board {
+pub(super) enum ToolBoard {
     /// From a process of the caller. A repeated call keeps its request id, and so runs once.
     Client(Arc<Client>),
     /// From a script of the run. A script has the same rights, but this process reads no file for it, because a script
@@ -21,14 +21,14 @@ pub(super) enum Board {
     Ask(Box<Ask>),
 }
 
-impl Board {
+impl ToolBoard {
     /// Calls the verb behind a tool.
     pub(super) async fn call<V: Command>(&self, mut verb: V) -> Result<V::Reply, Failure> {
         if let Some(own) = self.own_task() {
             verb.default_to_own(own);
         }
         match self {
-            Board::Client(client) => {
+            ToolBoard::Client(client) => {
                 if let Err(refusal) = verb.as_tool(ToolProcess::Daemon) {
                     if !self.offered().await?.work {
                         return Err(refusal);
@@ -37,11 +37,11 @@ impl Board {
                 }
                 client.call(&verb).await
             }
-            Board::Script(client) => {
+            ToolBoard::Script(client) => {
                 verb.as_tool(ToolProcess::Daemon)?;
                 client.call(&verb).await
             }
-            Board::Ask(ask) => {
+            ToolBoard::Ask(ask) => {
                 verb.as_tool(ToolProcess::Daemon)?;
                 ask.dispatch(verb).await
             }
@@ -52,8 +52,8 @@ impl Board {
     pub(super) async fn offered(&self) -> Result<Offered, Failure> {
         let verb = Tools::default();
         match self {
-            Board::Client(client) | Board::Script(client) => client.call(&verb).await,
-            Board::Ask(ask) => ask.dispatch(verb).await,
+            ToolBoard::Client(client) | ToolBoard::Script(client) => client.call(&verb).await,
+            ToolBoard::Ask(ask) => ask.dispatch(verb).await,
         }
     }
 
@@ -64,8 +64,8 @@ impl Board {
 
     fn own_task(&self) -> Option<&TaskId> {
         match self {
-            Board::Client(client) | Board::Script(client) => client.worker().map(|worker| &worker.task),
-            Board::Ask(ask) => ask.own_task(),
+            ToolBoard::Client(client) | ToolBoard::Script(client) => client.worker().map(|worker| &worker.task),
+            ToolBoard::Ask(ask) => ask.own_task(),
         }
     }
 }

@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::outcome;
 use api::Effect;
 use api::command::Command;
@@ -26,7 +26,7 @@ type CallFuture = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
 pub(super) struct VerbTool {
     pub(super) verb: &'static str,
     pub(super) tool: Tool,
-    pub(super) call: fn(Arc<Board>, JsonObject) -> CallFuture,
+    pub(super) call: fn(Arc<ToolBoard>, JsonObject) -> CallFuture,
 }
 
 macro_rules! of_the_tools {
@@ -74,7 +74,7 @@ impl VerbTool {
         let annotations = ToolAnnotations::new().read_only(reads).destructive(false).open_world(false);
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
             .with_annotations(annotations);
-        let call = |board: Arc<Board>, arguments: JsonObject| -> CallFuture {
+        let call = |board: Arc<ToolBoard>, arguments: JsonObject| -> CallFuture {
             Box::pin(
                 async move { outcome::tool_result::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker()) },
             )
@@ -83,7 +83,7 @@ impl VerbTool {
     }
 }
 
-async fn call<V: Command>(board: &Board, arguments: JsonObject) -> Result<V::Reply, Failure> {
+async fn call<V: Command>(board: &ToolBoard, arguments: JsonObject) -> Result<V::Reply, Failure> {
     let verb = serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|e| {
         let failure = Failure::usage(format!("invalid arguments: {e}"));
         failure.hint(format!("the arguments of {} are those of its input schema", name_of(V::NAME)))
@@ -104,7 +104,7 @@ pub(super) fn of_plugin(offered: &OfPlugin) -> Tool {
 }
 
 /// Calls a tool of a plugin.
-pub(super) async fn call_plugin(board: &Board, tool: String, arguments: JsonObject) -> CallToolResult {
+pub(super) async fn call_plugin(board: &ToolBoard, tool: String, arguments: JsonObject) -> CallToolResult {
     outcome::tool_result::<CallPluginTool>(
         board.call(CallPluginTool { tool, arguments }).await,
         board.is_of_a_worker(),

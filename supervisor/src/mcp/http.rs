@@ -16,7 +16,7 @@ use schemars::{Schema, json_schema};
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::server::McpServer;
 use api::{WholeResponse, Ask, Messages, Surface, WholeRequest, mount_exchange};
 
@@ -54,7 +54,7 @@ async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
     if is_no_json(&head, &body) {
         return no_json();
     }
-    let board = Arc::new(Board::Ask(Box::new(ask)));
+    let board = Arc::new(ToolBoard::Ask(Box::new(ask)));
     // The listeners check hosts. A browser's page sends its origin, and pages are not served here.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

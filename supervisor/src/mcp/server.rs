@@ -11,7 +11,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::catalog::{self, VerbTool};
 use super::script::{self, Scripts};
 use base::failure::Failure;
@@ -32,14 +32,14 @@ const NO_SCRIPTS: &str = "execute_code is a tool of `supervisor mcp` inside a ru
 /// Server of one caller.
 #[derive(Clone, Debug)]
 pub(super) struct McpServer {
-    board: Arc<Board>,
+    board: Arc<ToolBoard>,
     calls: Arc<Semaphore>,
     /// None without a process of the caller's own.
     scripts: Option<Arc<Scripts>>,
 }
 
 impl McpServer {
-    pub(super) fn new(board: Arc<Board>, scripts: Option<Arc<Scripts>>) -> Self {
+    pub(super) fn new(board: Arc<ToolBoard>, scripts: Option<Arc<Scripts>>) -> Self {
         McpServer { board, calls: Arc::new(Semaphore::new(CALLS)), scripts }
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::script::Scripts;
 use super::server::McpServer;
 use crate::client::Client;
@@ -32,7 +32,7 @@ const UNDER_WAY: usize = 32;
 pub(crate) async fn serve(client: Client) -> Result<(), Failure> {
     let (client, closing) = (Arc::new(client), CancellationToken::new());
     let scripts = client.worker().map(|_| Arc::new(Scripts::new(Arc::clone(&client), closing.clone())));
-    let server = McpServer::new(Arc::new(Board::Client(client)), scripts.clone());
+    let server = McpServer::new(Arc::new(ToolBoard::Client(client)), scripts.clone());
     let transport = BoundedTransport::new(tokio::io::stdin(), tokio::io::stdout(), closing.clone());
     let end = match server.serve(transport).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),

@@ -19,7 +19,7 @@ const KEPT: usize = 20;
 
 /// Phase of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ProgramStage {
     /// Running: it reads replies written into its database.
     Working,
     /// Ended.
@@ -59,17 +59,17 @@ impl<'a> Carrier<'a> {
     }
 
     /// Reports the changes since the last look.
-    pub(super) async fn look(&mut self, stage: Stage) {
+    pub(super) async fn look(&mut self, stage: ProgramStage) {
         loop {
             let done = match self.board.look() {
                 Ok(done) => done,
                 // The program may be writing, or replacing its file.
-                Err(_) if stage == Stage::Working => return,
+                Err(_) if stage == ProgramStage::Working => return,
                 Err(error) => {
                     return self.refuse(stage, format!("its own board cannot be read: {error}"));
                 }
             };
-            let is_last = stage == Stage::Working || done == ProjectedWork::default();
+            let is_last = stage == ProgramStage::Working || done == ProjectedWork::default();
             self.tell(done, stage).await;
             if is_last {
                 return;
@@ -77,7 +77,7 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    async fn tell(&mut self, done: ProjectedWork, stage: Stage) {
+    async fn tell(&mut self, done: ProjectedWork, stage: ProgramStage) {
         let ProjectedWork { created, linked, said: comments, alive, verdict, more } = done;
         let before = self.refused.len() + self.more;
         let made: Vec<(String, String)> = linked
@@ -123,7 +123,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Creates a task, together with the links to parents known by now.
-    async fn create(&mut self, card: ProjectedCard, made: &[(String, String)], stage: Stage) {
+    async fn create(&mut self, card: ProjectedCard, made: &[(String, String)], stage: ProgramStage) {
         let parents: Vec<String> = made
             .iter()
             .filter(|(_, child)| *child == card.id)
@@ -177,7 +177,7 @@ impl<'a> Carrier<'a> {
         is_named.then(|| format!("{kind}:{path}"))
     }
 
-    async fn end(&mut self, ending: ProjectedEnd, stage: Stage) {
+    async fn end(&mut self, ending: ProjectedEnd, stage: ProgramStage) {
         let (what, outcome) = match ending {
             ProjectedEnd::Completed { result, summary, metadata, event } => {
                 let request = self.handoff(result, summary, metadata.as_deref(), event.as_deref());
@@ -192,7 +192,7 @@ impl<'a> Carrier<'a> {
         let is_refused = outcome.is_err();
         self.note(outcome, what, stage);
         if is_refused
-            && stage == Stage::Working
+            && stage == ProgramStage::Working
             && let Err(error) = self.board.reopen()
         {
             complain(&format!("warning: its own board says that its task has ended: {error}"));
@@ -270,15 +270,15 @@ impl<'a> Carrier<'a> {
         self.client.call(&verb).await
     }
 
-    fn note(&mut self, outcome: Result<(), Failure>, what: &str, stage: Stage) {
+    fn note(&mut self, outcome: Result<(), Failure>, what: &str, stage: ProgramStage) {
         let Err(failure) = outcome else { return };
         let hint = failure.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
         self.refuse(stage, format!("{what}: {}{hint}", failure.message));
     }
 
-    fn refuse(&mut self, stage: Stage, text: String) {
+    fn refuse(&mut self, stage: ProgramStage, text: String) {
         complain(&format!("refused: {text}"));
-        if stage == Stage::Working {
+        if stage == ProgramStage::Working {
             let reply =
                 format!("Refused, and nothing has changed: {text}. If your task has not ended, go on.");
             if let Err(error) = self.board.answer(&reply, now()) {

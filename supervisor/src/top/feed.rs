@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use super::message::{TopMessage, Query};
-use super::picture::{DaemonFacts, Group, Picture, TaskRow, Section, Total};
+use super::picture::{DaemonFacts, TaskGroup, Picture, TaskRow, Section, Total};
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Events, List, Status, StatusReport, WorkerLine};
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Reader of the board.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(super) struct BoardReader {
     client: Arc<Client>,
     /// CPU time of each run at the last read.
     before: HashMap<RunId, (u64, Instant)>,
@@ -35,9 +35,9 @@ pub(super) struct Feed {
     daemon_seen: Option<Instant>,
 }
 
-impl Feed {
+impl BoardReader {
     pub(super) fn new(client: Arc<Client>) -> Self {
-        Feed { client, before: HashMap::new(), daemon_seen: None }
+        BoardReader { client, before: HashMap::new(), daemon_seen: None }
     }
 
     /// Reads again and again, until the receiver is gone.
@@ -123,7 +123,7 @@ impl Feed {
             if section == Section::Person {
                 rows.sort_by_key(|row| row.kind);
             }
-            Group { section, rows, total }
+            TaskGroup { section, rows, total }
         });
         let groups = groups.collect();
         Ok(Picture {

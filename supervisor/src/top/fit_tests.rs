@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::message::TopMessage;
-use super::model::Model;
+use super::model::TopModel;
 use super::picture::{TaskKind, TaskRow, Total};
 use super::tests::{group, model, picture, press, row, text};
 
@@ -44,7 +44,7 @@ fn a_long_reason_leaves_a_title_its_twenty_characters() {
     let mut picture = picture();
     let waits = TaskRow { says: "waits for ".repeat(20), ..row(7, TaskKind::Ready, TITLE) };
     picture.groups.push(group(vec![waits], Total::Exactly(1)));
-    let mut model = Model::default();
+    let mut model = TopModel::default();
     model.update(TopMessage::Picture(Box::new(picture)));
     let shown = text(&model, 80, 30);
     let line = shown.lines().find(|line| line.contains("t_00000007")).unwrap();

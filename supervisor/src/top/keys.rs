@@ -3,7 +3,7 @@
 use kernel::Question;
 
 use super::message::{TaskVerb, TopAction};
-use super::model::{Answering, Approved, Approving, Mode, Model, Notice, Prompt, Purpose, DialogTask};
+use super::model::{Answering, Approved, Approving, ScreenMode, TopModel, ScreenNotice, InputLine, Purpose, DialogTask};
 use super::peek::LogView;
 use super::picture::TaskKind;
 use base::terminal::full_screen::Key;
@@ -13,7 +13,7 @@ const PAGE: usize = 15;
 /// Limit on a typed line, in characters; longer texts are for the command line.
 const LONGEST: usize = 2000;
 
-impl Model {
+impl TopModel {
     /// Handles a key.
     pub(super) fn press(&mut self, key: Key) -> Vec<TopAction> {
         match key {
@@ -23,19 +23,19 @@ impl Model {
             _ => {}
         }
         match std::mem::take(&mut self.mode) {
-            Mode::Browse => self.browse(key),
-            Mode::Help => Vec::new(),
-            Mode::Peek(peek) => self.peek(peek, key),
-            Mode::Answer(answering) => self.answer(answering, key),
-            Mode::Approve(approving) => self.approve(approving, key),
-            Mode::Cancel(target) => self.confirm(target, key),
-            Mode::Prompt(prompt) => self.prompt(prompt, key),
+            ScreenMode::Browse => self.browse(key),
+            ScreenMode::Help => Vec::new(),
+            ScreenMode::Peek(peek) => self.peek(peek, key),
+            ScreenMode::Answer(answering) => self.answer(answering, key),
+            ScreenMode::Approve(approving) => self.approve(approving, key),
+            ScreenMode::Cancel(target) => self.confirm(target, key),
+            ScreenMode::Prompt(prompt) => self.prompt(prompt, key),
         }
     }
 
     /// Handles pasted text: adds it to the line being typed, if any.
     pub(super) fn paste(&mut self, text: &str) {
-        if let Mode::Prompt(prompt) = &mut self.mode {
+        if let ScreenMode::Prompt(prompt) = &mut self.mode {
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let room = LONGEST.saturating_sub(prompt.text.chars().count());
             prompt.text.extend(line.chars().take(room));
@@ -48,7 +48,7 @@ impl Model {
         let to = match key {
             Key::Char('q') => return vec![TopAction::Quit],
             Key::Char('?' | 'h') => {
-                self.mode = Mode::Help;
+                self.mode = ScreenMode::Help;
                 return Vec::new();
             }
             Key::Char('t') => {
@@ -98,7 +98,7 @@ impl Model {
         let task = target.task.clone();
         match key {
             Key::Enter => {
-                self.mode = Mode::Peek(LogView::for_task(task.clone(), target.title));
+                self.mode = ScreenMode::Peek(LogView::for_task(task.clone(), target.title));
                 vec![TopAction::Follow(task)]
             }
             Key::Char('a') => match question {
@@ -111,12 +111,12 @@ impl Model {
                     TaskKind::Review | TaskKind::InReview => Approved::Work,
                     _ => return self.refuse(format!("{task} waits for no approval and no review")),
                 };
-                self.mode = Mode::Approve(Approving { target, of, facts: Vec::new() });
+                self.mode = ScreenMode::Approve(Approving { target, of, facts: Vec::new() });
                 vec![TopAction::Find(task)]
             }
             Key::Char('r') => vec![TopAction::Act(TaskVerb::Retry { task })],
             Key::Char('c') => {
-                self.mode = Mode::Cancel(target);
+                self.mode = ScreenMode::Cancel(target);
                 Vec::new()
             }
             Key::Char('+' | '=') => Self::prioritize(task, priority.saturating_add(1)),
@@ -130,12 +130,12 @@ impl Model {
     }
 
     fn refuse(&mut self, why: String) -> Vec<TopAction> {
-        self.say(Notice::Refused(why));
+        self.say(ScreenNotice::Refused(why));
         Vec::new()
     }
 
     fn ask(&mut self, purpose: Purpose, text: String) -> Vec<TopAction> {
-        self.mode = Mode::Prompt(Prompt { purpose, text });
+        self.mode = ScreenMode::Prompt(InputLine { purpose, text });
         Vec::new()
     }
 
@@ -143,7 +143,7 @@ impl Model {
         if question.choices.is_empty() {
             return self.ask(Purpose::Answer(target, question), String::new());
         }
-        self.mode = Mode::Answer(Answering { target, question, at: 0 });
+        self.mode = ScreenMode::Answer(Answering { target, question, at: 0 });
         Vec::new()
     }
 
@@ -167,7 +167,7 @@ impl Model {
             _ => None,
         };
         let Some(taken) = taken else {
-            self.mode = Mode::Answer(answering);
+            self.mode = ScreenMode::Answer(answering);
             return Vec::new();
         };
         let Answering { target, question, .. } = answering;
@@ -188,7 +188,7 @@ impl Model {
             (Key::Char('c'), Approved::Work) => self.ask(Purpose::Changes(target.clone()), String::new()),
             (Key::Char('n'), Approved::Start) => self.ask(Purpose::Denial(target.clone()), String::new()),
             _ => {
-                self.mode = Mode::Approve(approving);
+                self.mode = ScreenMode::Approve(approving);
                 Vec::new()
             }
         }
@@ -199,7 +199,7 @@ impl Model {
             Key::Char('y') => vec![TopAction::Act(TaskVerb::Cancel { task: target.task })],
             Key::Escape | Key::Char('n' | 'q') | Key::Enter => Vec::new(),
             _ => {
-                self.mode = Mode::Cancel(target);
+                self.mode = ScreenMode::Cancel(target);
                 Vec::new()
             }
         }
@@ -216,11 +216,11 @@ impl Model {
             Key::Char('G') | Key::End => peek.down(usize::MAX),
             _ => {}
         }
-        self.mode = Mode::Peek(peek);
+        self.mode = ScreenMode::Peek(peek);
         Vec::new()
     }
 
-    fn prompt(&mut self, mut prompt: Prompt, key: Key) -> Vec<TopAction> {
+    fn prompt(&mut self, mut prompt: InputLine, key: Key) -> Vec<TopAction> {
         match key {
             Key::Escape => return Vec::new(),
             Key::Enter => return self.typed(prompt),
@@ -233,13 +233,13 @@ impl Model {
             Key::Char(c) if prompt.text.chars().count() < LONGEST => prompt.text.push(c),
             _ => {}
         }
-        self.mode = Mode::Prompt(prompt);
+        self.mode = ScreenMode::Prompt(prompt);
         Vec::new()
     }
 
     /// Handles a complete line. An empty one changes nothing.
-    fn typed(&mut self, prompt: Prompt) -> Vec<TopAction> {
-        let Prompt { purpose, text } = prompt;
+    fn typed(&mut self, prompt: InputLine) -> Vec<TopAction> {
+        let InputLine { purpose, text } = prompt;
         let text = text.trim().to_owned();
         let entered = (!text.is_empty()).then_some(text);
         match (purpose, entered) {

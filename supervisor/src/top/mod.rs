@@ -1,6 +1,6 @@
 //! `top`: shows the board full-screen, keeps it up to date, and has keys for daily actions.
 //!
-//! `top` is a client of the API without rules of its own. Keys and news are messages; [`model::Model`] handles them and
+//! `top` is a client of the API without rules of its own. Keys and news are messages; [`model::TopModel`] handles them and
 //! returns orders. [`view`] draws the model into a buffer. Both do no input or output. Around them, [`feed`] reads the
 //! board and [`acts`] sends verbs.
 //!
@@ -31,9 +31,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::feed::Feed;
+use self::feed::BoardReader;
 use self::message::{TopMessage, TopAction, Query};
-use self::model::Model;
+use self::model::TopModel;
 use self::view::ColourUse;
 use crate::client::Client;
 use crate::output::Output;
@@ -77,13 +77,13 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     }
     let client = Arc::new(client);
     let query = Query::default().of_tenant(top.tenant).searching(top.search);
-    let mut feed = Feed::new(Arc::clone(&client));
+    let mut feed = BoardReader::new(Arc::clone(&client));
     // A board that cannot be read is reported before the screen is taken over.
     let picture = feed.read(&query).await?;
     let look = if output.screen().is_coloured() { ColourUse::Coloured } else { ColourUse::Plain };
     let (messages, inbox) = mpsc::channel(MESSAGES);
     let (asked, asks) = watch::channel(query.clone());
-    let mut model = Model::for_query(query);
+    let mut model = TopModel::for_query(query);
     model.update(TopMessage::Picture(Box::new(picture)));
     let signals = Signals::listen()?;
     let screen = FullScreen::enter()?;
@@ -113,7 +113,7 @@ fn received(input: Input) -> TopMessage {
 /// The screen, and all that is needed to carry out orders.
 struct TopScreen {
     client: Arc<Client>,
-    model: Model,
+    model: TopModel,
     look: ColourUse,
     screen: FullScreen,
     messages: mpsc::Sender<TopMessage>,

@@ -12,7 +12,7 @@ use super::picture::{TaskKind, Picture, TaskRow, Section};
 const NEAR_THE_END: usize = 5;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum ScreenMode {
     #[default]
     Browse,
     Help,
@@ -20,7 +20,7 @@ pub(super) enum Mode {
     Answer(Answering),
     Approve(Approving),
     Cancel(DialogTask),
-    Prompt(Prompt),
+    Prompt(InputLine),
 }
 
 /// Task of a dialog, which stays the same when the list moves.
@@ -65,7 +65,7 @@ pub(super) enum Approved {
 
 /// A line of text being typed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Prompt {
+pub(super) struct InputLine {
     pub(super) purpose: Purpose,
     pub(super) text: String,
 }
@@ -81,30 +81,30 @@ pub(super) enum Purpose {
 
 /// Last notice to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(super) enum ScreenNotice {
     Done(String),
     Refused(String),
 }
 
-impl Notice {
+impl ScreenNotice {
     /// Returns its duration. A refusal is longer, and needs more time.
     fn lasts(&self) -> Duration {
         match self {
-            Notice::Done(_) => Duration::from_secs(6),
-            Notice::Refused(_) => Duration::from_secs(12),
+            ScreenNotice::Done(_) => Duration::from_secs(6),
+            ScreenNotice::Refused(_) => Duration::from_secs(12),
         }
     }
 }
 
 /// State of the display.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Model {
+pub(super) struct TopModel {
     pub(super) picture: Option<Picture>,
     /// Reason why the picture is outdated, if it is.
     pub(super) lost: Option<String>,
     pub(super) query: Query,
-    pub(super) mode: Mode,
-    notice: Option<(Notice, Duration)>,
+    pub(super) mode: ScreenMode,
+    notice: Option<(ScreenNotice, Duration)>,
     /// Time since the start of `top`, as last received.
     now: Duration,
     chosen: Option<Chosen>,
@@ -127,14 +127,14 @@ impl Chosen {
     }
 }
 
-impl Model {
+impl TopModel {
     /// Makes an empty state for a part of a board.
     pub(super) fn for_query(query: Query) -> Self {
-        Model { query, ..Model::default() }
+        TopModel { query, ..TopModel::default() }
     }
 
     /// Shows a notice from now on, in place of the last one.
-    pub(super) fn say(&mut self, notice: Notice) {
+    pub(super) fn say(&mut self, notice: ScreenNotice) {
         let until = self.now + notice.lasts();
         self.notice = Some((notice, until));
     }
@@ -145,7 +145,7 @@ impl Model {
     }
 
     /// Returns the present notice.
-    pub(super) fn notice(&self) -> Option<&Notice> {
+    pub(super) fn notice(&self) -> Option<&ScreenNotice> {
         self.notice.as_ref().map(|(notice, _)| notice)
     }
 

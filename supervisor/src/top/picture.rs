@@ -263,13 +263,13 @@ fn start_of(text: &str) -> String {
 
 /// Tasks of a section that were read, and the number of all.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group {
+pub(super) struct TaskGroup {
     pub(super) section: Section,
     pub(super) rows: Vec<TaskRow>,
     pub(super) total: Total,
 }
 
-impl Group {
+impl TaskGroup {
     /// Returns the number of unread tasks; none if all were read.
     pub(super) fn left_out(&self) -> Option<Total> {
         let read = u64::try_from(self.rows.len()).unwrap_or(u64::MAX);
@@ -324,5 +324,5 @@ pub(super) struct Picture {
     /// Problems of the daemon.
     pub(super) troubles: Vec<String>,
     /// Sections with tasks, in order.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<TaskGroup>,
 }

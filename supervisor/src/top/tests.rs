@@ -8,8 +8,8 @@ use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
 use super::message::{TaskVerb, TopMessage, TopAction, LogPart};
-use super::model::{Mode, Model};
-use super::picture::{DaemonFacts, Group, TaskKind, Load, Picture, TaskRow, Total};
+use super::model::{ScreenMode, TopModel};
+use super::picture::{DaemonFacts, TaskGroup, TaskKind, Load, Picture, TaskRow, Total};
 use super::view::{self, ColourUse};
 use base::terminal::Ink;
 use base::terminal::full_screen::Key;
@@ -61,8 +61,8 @@ fn question() -> TaskRow {
     }
 }
 
-pub(super) fn group(rows: Vec<TaskRow>, total: Total) -> Group {
-    Group { section: rows[0].kind.section(), rows, total }
+pub(super) fn group(rows: Vec<TaskRow>, total: Total) -> TaskGroup {
+    TaskGroup { section: rows[0].kind.section(), rows, total }
 }
 
 pub(super) fn picture() -> Picture {
@@ -93,26 +93,26 @@ pub(super) fn picture() -> Picture {
     }
 }
 
-pub(super) fn model() -> Model {
-    let mut model = Model::default();
+pub(super) fn model() -> TopModel {
+    let mut model = TopModel::default();
     model.update(TopMessage::Picture(Box::new(picture())));
     model
 }
 
-fn screen(model: &Model, look: ColourUse, width: u16, height: u16) -> TestBackend {
+fn screen(model: &TopModel, look: ColourUse, width: u16, height: u16) -> TestBackend {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view::draw(model, look, frame.area(), frame.buffer_mut())).unwrap();
     terminal.backend().clone()
 }
 
 /// Returns the lines of a screen, without trailing spaces.
-pub(super) fn text(model: &Model, width: u16, height: u16) -> String {
+pub(super) fn text(model: &TopModel, width: u16, height: u16) -> String {
     let screen = screen(model, ColourUse::Plain, width, height).to_string();
     let lines = screen.lines().map(|line| line.trim_matches('"').trim_end());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn press(model: &mut Model, keys: &str) -> Vec<TopAction> {
+pub(super) fn press(model: &mut TopModel, keys: &str) -> Vec<TopAction> {
     let keys = keys.chars().map(|key| match key {
         '\n' => Key::Enter,
         '\x1b' => Key::Escape,
@@ -127,7 +127,7 @@ fn logged(text: &str) -> TopMessage {
 }
 
 /// Returns a model in each mode, with hostile text in place of all text of others.
-fn every_mode() -> Vec<Model> {
+fn every_mode() -> Vec<TopModel> {
     let mut hostile = picture();
     for row in hostile.groups.iter_mut().flat_map(|group| &mut group.rows) {
         (row.title, row.says, row.assignee) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
@@ -139,7 +139,7 @@ fn every_mode() -> Vec<Model> {
     }
     hostile.troubles = vec![HOSTILE.to_owned()];
     let with = |keys: &str| {
-        let mut model = Model::default();
+        let mut model = TopModel::default();
         model.update(TopMessage::Picture(Box::new(hostile.clone())));
         press(&mut model, keys);
         model
@@ -156,7 +156,7 @@ fn every_mode() -> Vec<Model> {
     refused.update(TopMessage::Acted(Err(HOSTILE.to_owned())));
     let mut done = with("");
     done.update(TopMessage::Acted(Ok(HOSTILE.to_owned())));
-    all.extend([approving, peeking, lost, refused, done, Model::default()]);
+    all.extend([approving, peeking, lost, refused, done, TopModel::default()]);
     all
 }
 
@@ -259,7 +259,7 @@ fn a_question_is_shown_with_its_choices_and_answered_by_a_number_in_words() {
     ");
     let answer = TopAction::Act(TaskVerb::Answer { task: id(1), answer: "SQLite".to_owned() });
     assert_eq!(press(&mut model, "2"), [answer]);
-    assert_eq!(model.mode, Mode::Browse);
+    assert_eq!(model.mode, ScreenMode::Browse);
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn the_list_is_narrowed_by_tenant_and_text_and_widened_by_escape() {
 #[test]
 fn pasted_text_is_no_command() {
     let mut model = model();
-    let paste = |model: &mut Model, text: &str| model.update(TopMessage::Pasted(text.to_owned()));
+    let paste = |model: &mut TopModel, text: &str| model.update(TopMessage::Pasted(text.to_owned()));
     assert_eq!(paste(&mut model, "jjcy\nq"), []);
     press(&mut model, "a3");
     paste(&mut model, "a\nfile\t2");
@@ -419,7 +419,7 @@ fn the_log_of_a_task_fills_the_screen_and_is_followed() {
     press(&mut model, "kk");
     assert!(text(&model, 80, 12).contains("2 lines below"));
     assert_eq!(press(&mut model, "q"), [TopAction::Unfollow]);
-    assert_eq!(model.mode, Mode::Browse);
+    assert_eq!(model.mode, ScreenMode::Browse);
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn the_help_names_the_keys() {
      any key back
     ");
     press(&mut model, "x");
-    assert_eq!(model.mode, Mode::Browse);
+    assert_eq!(model.mode, ScreenMode::Browse);
 }
 
 #[test]
@@ -491,7 +491,7 @@ fn a_terminal_of_any_size_is_drawn_on() {
 
 #[test]
 fn no_tasks_are_said_to_be_none() {
-    let mut model = Model::default();
+    let mut model = TopModel::default();
     model.update(TopMessage::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
     assert!(text(&model, 100, 10).contains("No tasks. Create one with: supervisor create"));
     press(&mut model, "/x\n");

@@ -1,9 +1,9 @@
 //! Updates of the model by messages.
 
 use super::message::{TopMessage, TopAction};
-use super::model::{Mode, Model, Notice};
+use super::model::{ScreenMode, TopModel, ScreenNotice};
 
-impl Model {
+impl TopModel {
     /// Handles a message, and returns the resulting orders.
     pub(super) fn update(&mut self, message: TopMessage) -> Vec<TopAction> {
         match message {
@@ -13,21 +13,21 @@ impl Model {
             TopMessage::Picture(picture) => self.look_at(*picture),
             TopMessage::Lost(why) => self.lost = Some(why),
             TopMessage::Logged(piece) => {
-                if let Mode::Peek(peek) = &mut self.mode
+                if let ScreenMode::Peek(peek) = &mut self.mode
                     && peek.task == piece.task
                 {
                     peek.take(&piece);
                 }
             }
             TopMessage::Facts { task, facts } => {
-                if let Mode::Approve(approving) = &mut self.mode
+                if let ScreenMode::Approve(approving) = &mut self.mode
                     && approving.target.task == task
                 {
                     approving.facts = facts;
                 }
             }
-            TopMessage::Acted(Ok(done)) => self.say(Notice::Done(done)),
-            TopMessage::Acted(Err(why)) => self.say(Notice::Refused(why)),
+            TopMessage::Acted(Ok(done)) => self.say(ScreenNotice::Done(done)),
+            TopMessage::Acted(Err(why)) => self.say(ScreenNotice::Refused(why)),
             TopMessage::Time(now) => self.pass_to(now),
             TopMessage::Gone => return vec![TopAction::Quit],
         }

@@ -6,7 +6,7 @@ use kernel::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, Row, PageRequest, pages};
+use super::pages::{self, Listed, PagedRow, PageRequest, pages};
 use super::{cursor, obstacles};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
@@ -47,7 +47,7 @@ pub struct AssigneeLine {
     pub counts: BTreeMap<Status, i64>,
 }
 
-impl Row for AssigneeLine {
+impl PagedRow for AssigneeLine {
     const ROWS: &'static str = "assignees";
 }
 

@@ -40,7 +40,7 @@ pub struct Backup {
 
 /// The backup that is there now.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct BackedUp {
+pub struct BackupReport {
     pub board: kernel::BoardName,
     pub file: PathBuf,
     pub bytes: u64,
@@ -56,13 +56,13 @@ impl Verb for Backup {
     const EFFECT: Effect = Effect::Read;
     // The request contains a path of the host.
     const SESSIONS: bool = false;
-    type Reply = BackedUp;
+    type Reply = BackupReport;
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)
     }
 
-    async fn run(self, call: Call) -> Result<BackedUp, Failure> {
+    async fn run(self, call: Call) -> Result<BackupReport, Failure> {
         let board = call.board()?.name().clone();
         let from = call.service.root().board(&board);
         let boards = call.service.root().boards();
@@ -77,7 +77,7 @@ impl Verb for Backup {
                 if exists { failure.hint("choose another name, or replace it with --force") } else { failure }
             })?;
             let missing = made.lacks.iter().map(ToString::to_string).collect();
-            Ok(BackedUp { board, file, bytes: made.bytes, files: made.files, missing })
+            Ok(BackupReport { board, file, bytes: made.bytes, files: made.files, missing })
         })
         .await?
     }
@@ -90,7 +90,7 @@ impl Command for Backup {
         Ok(())
     }
 
-    fn show(reply: &BackedUp, screen: &mut Screen) {
+    fn show(reply: &BackupReport, screen: &mut Screen) {
         screen.line(format!(
             "Backed up board {} to {} ({}, {})",
             reply.board,

@@ -75,7 +75,7 @@ struct StoredClaim {
 
 /// The reply: the task, its run, and what a program needs to act as the worker of the run.
 #[derive(Serialize, Deserialize)]
-pub struct Claimed {
+pub struct ClaimReply {
     pub task: Task,
     pub run: Run,
     /// The token of the run.
@@ -85,7 +85,7 @@ pub struct Claimed {
 }
 
 /// Omits the token.
-impl std::fmt::Debug for Claimed {
+impl std::fmt::Debug for ClaimReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Claimed")
             .field("task", &self.task.id)
@@ -98,9 +98,9 @@ impl Verb for Claim {
     const NAME: &'static str = "claim";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Claimed;
+    type Reply = ClaimReply;
 
-    async fn run(self, call: Call) -> Result<Claimed, Failure> {
+    async fn run(self, call: Call) -> Result<ClaimReply, Failure> {
         let wanted = match (self.task_id, self.assignee) {
             (Some(id), None) => ClaimTarget::Task(id),
             (None, Some(assignee)) => ClaimTarget::NextOf(assignee),
@@ -142,7 +142,7 @@ impl Verb for Claim {
             call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
         }
         let socket = call.service.root().operator_socket().display().to_string();
-        Ok(Claimed { task, run: placed, token, socket })
+        Ok(ClaimReply { task, run: placed, token, socket })
     }
 
     fn answered_within(&self) -> Duration {
@@ -197,7 +197,7 @@ fn draw_token() -> String {
 }
 
 impl Command for Claim {
-    fn show(reply: &Claimed, screen: &mut Screen) {
+    fn show(reply: &ClaimReply, screen: &mut Screen) {
         screen.line(format!("Claimed {} as run {}", reply.task.id, reply.run.id));
         screen.line(format!(
             "Workspace: {}",

@@ -172,7 +172,7 @@ pub struct Create {
 
 /// The reply: the task, and what its creator should know.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Created {
+pub struct CreateReply {
     #[serde(flatten)]
     pub task: Task,
     /// True if the idempotency key named an existing task.
@@ -254,7 +254,7 @@ impl Verb for Create {
         scope: Scope::Worker,
         about: "It runs in parallel with your task; link the two if one has to wait for the other.",
     });
-    type Reply = Created;
+    type Reply = CreateReply;
 
     fn policy(&self) -> Option<&str> {
         self.policy.as_deref()
@@ -269,13 +269,13 @@ impl Verb for Create {
         Ok(())
     }
 
-    async fn run(self, mut call: Call) -> Result<Created, Failure> {
+    async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         let mission = self.mission.clone();
         let (new, warnings) = self.prepare(&mut call).await?;
         let created = call
             .write(move |board, actor| {
                 let created = board.create(new, actor)?;
-                Ok(Created { task: created.task, existing: created.existing, warnings })
+                Ok(CreateReply { task: created.task, existing: created.existing, warnings })
             })
             .await;
         let created = match created {
@@ -298,12 +298,12 @@ impl Verb for Create {
     }
 }
 
-impl Created {
+impl CreateReply {
     /// Adds the obstacles that currently keep the task from running.
     pub(super) async fn warned(self, call: &Call) -> Self {
         let mut warnings = obstacles::of_task(&self.task, call).await;
         warnings.extend(self.warnings);
-        Created { warnings, ..self }
+        CreateReply { warnings, ..self }
     }
 }
 
@@ -369,7 +369,7 @@ impl Command for Create {
         Ok(())
     }
 
-    fn show(reply: &Created, screen: &mut Screen) {
+    fn show(reply: &CreateReply, screen: &mut Screen) {
         let word = if reply.existing { "Already exists:" } else { "Created" };
         let id = screen.paint(Ink::Bold, reply.task.id.as_str());
         let starts = reply.task.not_before.filter(|_| reply.task.status == Status::Scheduled);
@@ -377,7 +377,7 @@ impl Command for Create {
         screen.line(format!("{word} {id}  {} ({}{starts})", printable(&reply.task.title), reply.task.status));
     }
 
-    fn warnings(reply: &Created) -> &[String] {
+    fn warnings(reply: &CreateReply) -> &[String] {
         &reply.warnings
     }
 }

@@ -10,7 +10,7 @@ use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;
-use upkeep::diagnosis::{self, Finding};
+use upkeep::diagnosis::{self, DiagnosedSubject};
 
 /// Show problems, their age and how to fix them
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -39,9 +39,9 @@ impl Verb for Diagnostics {
     const NAME: &'static str = "diagnostics";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
-    type Reply = Vec<Finding>;
+    type Reply = Vec<DiagnosedSubject>;
 
-    async fn run(self, call: Call) -> Result<Vec<Finding>, Failure> {
+    async fn run(self, call: Call) -> Result<Vec<DiagnosedSubject>, Failure> {
         let board = call.board()?.name().clone();
         let named = self.task.clone();
         let (task, found) = call
@@ -63,14 +63,14 @@ impl Verb for Diagnostics {
         if let Some(task) = task.filter(|_| self.severity.is_none())
             && found.is_empty()
         {
-            found.push(Finding::of_task(&task, Vec::new()));
+            found.push(DiagnosedSubject::of_task(&task, Vec::new()));
         }
         Ok(found)
     }
 }
 
 impl Command for Diagnostics {
-    fn show(reply: &Vec<Finding>, screen: &mut Screen) {
+    fn show(reply: &Vec<DiagnosedSubject>, screen: &mut Screen) {
         if reply.is_empty() {
             screen.line("Nothing is wrong.");
             return;
@@ -83,7 +83,7 @@ impl Command for Diagnostics {
         for (severity, ink) in
             [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]
         {
-            let of_it = |one: &&Finding| one.diagnostics.iter().any(|found| found.severity == severity);
+            let of_it = |one: &&DiagnosedSubject| one.diagnostics.iter().any(|found| found.severity == severity);
             if !reply.iter().any(|one| of_it(&one)) {
                 continue;
             }

@@ -11,7 +11,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
-use upkeep::transfer::{self, Imported, Importer, AllowedDirectories, ImportSource};
+use upkeep::transfer::{self, ImportReport, Importer, AllowedDirectories, ImportSource};
 
 /// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -51,13 +51,13 @@ impl Verb for Import {
     const ON: OnBoard = OnBoard::None;
     // The request names a file of the host.
     const SESSIONS: bool = false;
-    type Reply = Imported;
+    type Reply = ImportReport;
 
     fn answered_within(&self) -> Duration {
         Duration::from_hours(24)
     }
 
-    async fn run(self, call: Call) -> Result<Imported, Failure> {
+    async fn run(self, call: Call) -> Result<ImportReport, Failure> {
         for file in self.file.iter().chain(&self.from_hermes) {
             if !file.is_absolute() {
                 return Err(Failure::usage(format!("{} is not an absolute path", file.display())));
@@ -86,7 +86,7 @@ impl Command for Import {
         Ok(())
     }
 
-    fn show(reply: &Imported, screen: &mut Screen) {
+    fn show(reply: &ImportReport, screen: &mut Screen) {
         screen.line(format!("Imported into board {}:", reply.board));
         for (table, count) in reply.rows.iter().filter(|(_, count)| **count > 0) {
             screen.line(format!("  {count} {table}"));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::list_or_one::{self, ListOrOne};
-use super::pages::{self, Listed, Row, PageRequest, pages};
+use super::pages::{self, Listed, PagedRow, PageRequest, pages};
 use super::{cursor, parse};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
@@ -152,7 +152,7 @@ impl List {
     }
 }
 
-impl Row for Task {
+impl PagedRow for Task {
     const ROWS: &'static str = "tasks";
 }
 

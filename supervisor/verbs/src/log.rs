@@ -54,7 +54,7 @@ pub struct Log {
 /// A piece of a run's log.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the reply")]
-pub struct Logged {
+pub struct LogReply {
     pub task_id: TaskId,
     /// The run; none if the task has had no run.
     pub run_id: Option<RunId>,
@@ -85,10 +85,10 @@ pub struct Logged {
     pub text: String,
 }
 
-impl Logged {
+impl LogReply {
     /// The reply for a task that has had no run.
     fn of_no_run(task_id: TaskId) -> Self {
-        Logged {
+        LogReply {
             task_id,
             run_id: None,
             path: None,
@@ -111,13 +111,13 @@ impl Verb for Log {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
     const MEMBERS: bool = true;
-    type Reply = Logged;
+    type Reply = LogReply;
 
     fn answered_within(&self) -> Duration {
         REPLY_TIME + Duration::from_secs(self.wait).min(LONGEST_WAIT)
     }
 
-    async fn run(self, call: Call) -> Result<Logged, Failure> {
+    async fn run(self, call: Call) -> Result<LogReply, Failure> {
         if let Some(offset) = self.offset.filter(|offset| i64::try_from(*offset).is_err()) {
             return Err(Failure::usage(format!("`offset` is {offset}, which no file reaches"))
                 .hint("send the `next_offset` of the piece before, or none"));
@@ -145,7 +145,7 @@ impl Verb for Log {
 
 impl Log {
     /// Reads the text written so far.
-    async fn look(&self, call: &Call) -> Result<Logged, Failure> {
+    async fn look(&self, call: &Call) -> Result<LogReply, Failure> {
         let id = super::parse::named(self.task_id.clone())?;
         let actor = call.actor.clone();
         let task_id = id.clone();
@@ -164,7 +164,7 @@ impl Log {
                 // Without a number the reply is about the task's worker. A check's output needs the check's number.
                 match runs.iter().rfind(|run| run.purpose != Purpose::Check).or(runs.last()) {
                     Some(run) => run,
-                    None => return Ok(Logged::of_no_run(task_id)),
+                    None => return Ok(LogReply::of_no_run(task_id)),
                 }
             }
         };
@@ -184,7 +184,7 @@ impl Log {
         // A slow disk must not block the threads of the async runtime.
         let read = move || log.piece(&at, ended, cap, format).map(|piece| (piece.text(format), piece));
         let (text, piece) = blocking("the log was not read", read).await??;
-        Ok(Logged {
+        Ok(LogReply {
             run_id: Some(run.id),
             path: Some(path.display().to_string()),
             offset: piece.start,
@@ -294,7 +294,7 @@ impl LogPiece {
 
 /// Waits until the file is longer than the piece, or was truncated. It polls: the shim that writes the file sends no
 /// notice.
-async fn grown(piece: &Logged) {
+async fn grown(piece: &LogReply) {
     let Some(path) = &piece.path else { return std::future::pending().await };
     loop {
         tokio::time::sleep(GROWTH).await;

@@ -6,7 +6,7 @@ use kernel::{MissionCaps, MissionEnds, Pause, Profile, TaskId, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::create::{Create, Created, localized};
+use super::create::{Create, CreateReply, localized};
 use super::{usage_text, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
@@ -75,9 +75,9 @@ impl Verb for CreateMission {
     const NAME: &'static str = "mission-create";
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Write;
-    type Reply = Created;
+    type Reply = CreateReply;
 
-    async fn run(self, mut call: Call) -> Result<Created, Failure> {
+    async fn run(self, mut call: Call) -> Result<CreateReply, Failure> {
         let caps = MissionCaps {
             max_depth: self.max_depth,
             max_tasks: self.max_tasks,
@@ -97,7 +97,7 @@ impl Verb for CreateMission {
         let (new, warnings) = create.prepare(&mut call).await?;
         let created = call.write(move |board, actor| {
             let created = board.create_mission(new, &caps, actor)?;
-            Ok(Created { task: created.task, existing: created.existing, warnings })
+            Ok(CreateReply { task: created.task, existing: created.existing, warnings })
         });
         Ok(created.await?.warned(&call).await)
     }
@@ -114,11 +114,11 @@ impl Command for CreateMission {
         Ok(())
     }
 
-    fn show(reply: &Created, screen: &mut Screen) {
+    fn show(reply: &CreateReply, screen: &mut Screen) {
         <Create as Command>::show(reply, screen);
     }
 
-    fn warnings(reply: &Created) -> &[String] {
+    fn warnings(reply: &CreateReply) -> &[String] {
         &reply.warnings
     }
 }

@@ -16,7 +16,7 @@ const MOST: u32 = 100;
 /// Kind of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Named {
+pub enum NameKind {
     #[default]
     Task,
     Assignee,
@@ -42,7 +42,7 @@ pub enum Named {
 #[serde(deny_unknown_fields, default)]
 pub struct Names {
     /// What they are of
-    pub of: Named,
+    pub of: NameKind,
     /// How they begin
     pub begins: String,
     /// Of runs and attachments: only those of this task
@@ -75,39 +75,39 @@ impl Verb for Names {
 
     async fn run(self, call: Call) -> Result<NamesFound, Failure> {
         let begins = self.begins;
-        if let (Some(tenant), false) = (call.confined(), matches!(self.of, Named::Task | Named::Run)) {
+        if let (Some(tenant), false) = (call.confined(), matches!(self.of, NameKind::Task | NameKind::Run)) {
             let names = of_member(&call, tenant, self.of);
             return Ok(NamesFound::beginning(names, &begins));
         }
         let names = match self.of {
-            Named::Task => return tasks(&call, begins).await,
-            Named::Mission => return missions(&call, begins).await,
-            Named::Attachment => return attachments(&call, begins, self.task).await,
-            Named::Run => return runs(&call, begins, self.task).await,
-            Named::Account => {
+            NameKind::Task => return tasks(&call, begins).await,
+            NameKind::Mission => return missions(&call, begins).await,
+            NameKind::Attachment => return attachments(&call, begins, self.task).await,
+            NameKind::Run => return runs(&call, begins, self.task).await,
+            NameKind::Account => {
                 let accounts = call.service.roster().accounts(&call.service.config());
                 accounts.into_values().collect()
             }
-            Named::Assignee => {
+            NameKind::Assignee => {
                 let mut names = call.service.roster().names();
                 let from = begins.clone();
                 let known = call.read(move |view| view.assignees(&from, MOST as usize)).await?;
                 names.extend(known.into_iter().map(|assignee| assignee.name));
                 names
             }
-            Named::Tenant => {
+            NameKind::Tenant => {
                 let from = begins.clone();
                 let mut names = call.read(move |view| view.tenants_from(&from, MOST)).await?;
                 names.extend(call.service.config().tenants.names().map(|name| name.to_string()));
                 names
             }
-            Named::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
-            Named::Board => {
+            NameKind::Policy => call.service.roster().policies().names().map(str::to_owned).collect(),
+            NameKind::Board => {
                 call.service.root().board_names()?.into_iter().map(|name| name.to_string()).collect()
             }
-            Named::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
-            Named::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
-            Named::Channel => call.service.config().notify.channels.keys().map(ToString::to_string).collect(),
+            NameKind::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
+            NameKind::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
+            NameKind::Channel => call.service.config().notify.channels.keys().map(ToString::to_string).collect(),
         };
         Ok(NamesFound::beginning(names, &begins))
     }
@@ -125,20 +125,20 @@ impl NamesFound {
 }
 
 /// Returns the names that a tenant's user may see, other than names of tasks.
-fn of_member(call: &Call, tenant: &Tenant, of: Named) -> Vec<String> {
+fn of_member(call: &Call, tenant: &Tenant, of: NameKind) -> Vec<String> {
     match of {
-        Named::Task
-        | Named::Policy
-        | Named::Plugin
-        | Named::Schedule
-        | Named::Channel
-        | Named::Account
-        | Named::Mission
-        | Named::Attachment
-        | Named::Run => Vec::new(),
-        Named::Assignee => call.service.roster().names(),
-        Named::Tenant => vec![tenant.to_string()],
-        Named::Board => {
+        NameKind::Task
+        | NameKind::Policy
+        | NameKind::Plugin
+        | NameKind::Schedule
+        | NameKind::Channel
+        | NameKind::Account
+        | NameKind::Mission
+        | NameKind::Attachment
+        | NameKind::Run => Vec::new(),
+        NameKind::Assignee => call.service.roster().names(),
+        NameKind::Tenant => vec![tenant.to_string()],
+        NameKind::Board => {
             let config = call.service.config();
             let boards = config.tenants.get(tenant).and_then(|own| own.boards.clone());
             let boards = boards.unwrap_or_else(|| [kernel::BoardName::default()].into());

@@ -20,7 +20,7 @@ pub struct Resolve {
 
 /// The full ids in the order of the request.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Resolved {
+pub struct ResolveReply {
     pub ids: Vec<TaskId>,
 }
 
@@ -29,9 +29,9 @@ impl Verb for Resolve {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Read;
     const MEMBERS: bool = true;
-    type Reply = Resolved;
+    type Reply = ResolveReply;
 
-    async fn run(self, call: Call) -> Result<Resolved, Failure> {
+    async fn run(self, call: Call) -> Result<ResolveReply, Failure> {
         let wanted = self.ids.iter().map(|id| id.parse::<TaskId>());
         let wanted: Vec<TaskId> =
             wanted.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
@@ -52,7 +52,7 @@ impl Verb for Resolve {
             _ if meant.contains(&id) => Ok(id),
             _ => Err(ambiguous(&id, &meant)),
         });
-        Ok(Resolved { ids: ids.collect::<Result<_, _>>()? })
+        Ok(ResolveReply { ids: ids.collect::<Result<_, _>>()? })
     }
 }
 

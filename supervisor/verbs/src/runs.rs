@@ -4,7 +4,7 @@ use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, Row, PageRequest, pages};
+use super::pages::{self, Listed, PagedRow, PageRequest, pages};
 use super::{cursor, end_text, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
@@ -45,7 +45,7 @@ pub struct Runs {
     pub cursor: Option<String>,
 }
 
-impl Row for Run {
+impl PagedRow for Run {
     const ROWS: &'static str = "runs";
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use self::disk::DiskSpace;
 use self::health::Health;
 use self::measure::{daemon_line, measured};
-use self::open::{OpenRuns, orphan};
+use self::open::{OpenRunRecords, orphan};
 use self::order::Order;
 pub use self::worker::WorkerHealth;
 use api::command::Command;
@@ -158,7 +158,7 @@ pub struct NextTick {
 
 /// A schedule whose ticks make nothing, because the tasks of an earlier tick wait for a person.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct StuckSchedule {
+pub struct StuckScheduleLine {
     pub schedule: kernel::ScheduleName,
     /// Time of the latest tick.
     pub tick: Timestamp,
@@ -242,7 +242,7 @@ pub struct StatusReport {
     pub failed_schedules: Vec<FailedSchedule>,
     /// The schedules whose ticks make nothing until a task of an earlier tick no longer waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stuck_schedules: Vec<StuckSchedule>,
+    pub stuck_schedules: Vec<StuckScheduleLine>,
     /// The missions at a limit, each with what it asks; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asking: Vec<AskingMission>,
@@ -352,7 +352,7 @@ impl Verb for Status {
                 let counts = view.tasks_by_status(tenant, assignee)?;
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
-                let open = OpenRuns::read(view, is_alone, tenant, assignee, &actor)?;
+                let open = OpenRunRecords::read(view, is_alone, tenant, assignee, &actor)?;
                 let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, LISTED)?, (spent, silent)))
             })
@@ -438,7 +438,7 @@ impl Verb for Status {
 }
 
 /// Adds data that the owner loop does not follow: heartbeats and usage of the runs, and edited titles.
-fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &OpenRuns) -> Vec<LiveRun> {
+fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &OpenRunRecords) -> Vec<LiveRun> {
     for run in &mut live {
         if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
             run.title.clone_from(title);

@@ -62,7 +62,7 @@ pub struct Type {
 /// A size in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TerminalSize {
+pub struct RequestedSize {
     pub rows: u16,
     pub columns: u16,
 }

@@ -4,7 +4,7 @@ use kernel::{BoardId, RunId};
 
 /// Group of a connection, as far as the kernel knows its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Group {
+pub(crate) enum ConnectionGroup {
     /// Connections of one user: a worker with a uid of its own.
     User(u32),
     /// Connections of one process: a worker under the daemon's uid, before it has presented its token.

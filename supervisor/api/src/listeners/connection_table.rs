@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
-use super::connection_limits::{ConnectionLimit, ConnectionLimits, Group};
+use super::connection_limits::{ConnectionLimit, ConnectionLimits, ConnectionGroup};
 use super::connections::{Connections, ConnectionState};
 
 /// Open connections of a listener.
@@ -37,7 +37,7 @@ impl ConnectionTable {
     }
 
     /// Admits a connection. A refusal costs next to nothing, so connections beyond the limits are refused.
-    pub(super) fn admit(self: &Arc<Self>, group: Group, bounds: ConnectionLimits, now: Instant) -> Admitted {
+    pub(super) fn admit(self: &Arc<Self>, group: ConnectionGroup, bounds: ConnectionLimits, now: Instant) -> Admitted {
         let mut connections = self.lock();
         if !connections.may_open(group, bounds.rate, now) {
             return Admitted::Full(ConnectionLimit::Rate(bounds.rate));
@@ -116,8 +116,8 @@ impl ConnectionPermit {
     /// Returns the run of the connection, if known.
     pub(super) fn run(&self) -> Option<(BoardId, RunId)> {
         match self.entry.table.lock().open.get(&self.entry.id)?.group {
-            Group::Run(board, run) => Some((board, run)),
-            Group::User(_) | Group::Process(_) | Group::Anyone => None,
+            ConnectionGroup::Run(board, run) => Some((board, run)),
+            ConnectionGroup::User(_) | ConnectionGroup::Process(_) | ConnectionGroup::Anyone => None,
         }
     }
 
@@ -129,7 +129,7 @@ impl ConnectionPermit {
     pub(crate) fn busy(&self, run: Option<(BoardId, RunId)>) -> Result<Busy, ConnectionLimit> {
         let mut connections = self.entry.table.lock();
         if let Some((board, run)) = run {
-            connections.join(self.entry.id, Group::Run(board, run), self.entry.most)?;
+            connections.join(self.entry.id, ConnectionGroup::Run(board, run), self.entry.most)?;
         }
         connections.set_state(self.entry.id, ConnectionState::Busy);
         drop(connections);
@@ -156,11 +156,11 @@ mod tests {
 
     const BOUNDS: ConnectionLimits = ConnectionLimits { all: 6, each: 4, run: 2, rate: 100 };
 
-    fn enter(table: &Arc<ConnectionTable>, group: Group) -> Admitted {
+    fn enter(table: &Arc<ConnectionTable>, group: ConnectionGroup) -> Admitted {
         table.admit(group, BOUNDS, Instant::now())
     }
 
-    fn come(table: &Arc<ConnectionTable>, group: Group) -> ConnectionPermit {
+    fn come(table: &Arc<ConnectionTable>, group: ConnectionGroup) -> ConnectionPermit {
         match enter(table, group) {
             Admitted::In(permit, _) => permit,
             Admitted::Full(bound) => panic!("{bound}"),
@@ -182,13 +182,13 @@ mod tests {
     #[test]
     fn within_a_group_the_oldest_that_is_not_known_gives_way() {
         let table = Arc::new(ConnectionTable::default());
-        let mut permits: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, Group::User(7))).collect();
+        let mut permits: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, ConnectionGroup::User(7))).collect();
         let busy = ask(&permits[0]);
         drop(ask(&permits[1]));
-        permits.push(come(&table, Group::User(7)));
+        permits.push(come(&table, ConnectionGroup::User(7)));
         assert_eq!(gone(&permits), [2], "0 is busy and 1 is known");
-        permits.push(come(&table, Group::User(7)));
-        permits.push(come(&table, Group::User(7)));
+        permits.push(come(&table, ConnectionGroup::User(7)));
+        permits.push(come(&table, ConnectionGroup::User(7)));
         assert_eq!(gone(&permits), [2, 3, 4]);
         drop(busy);
     }
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn who_is_busy_never_gives_way_and_then_the_door_is_full() {
         let table = Arc::new(ConnectionTable::default());
-        let permits: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, Group::User(7))).collect();
+        let permits: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, ConnectionGroup::User(7))).collect();
         let busy: Vec<Busy> = permits.iter().map(ask).collect();
-        let full = enter(&table, Group::User(7));
+        let full = enter(&table, ConnectionGroup::User(7));
         assert!(matches!(full, Admitted::Full(ConnectionLimit::Each(4))), "{full:?}");
         assert!(gone(&permits).is_empty());
         drop(busy);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn who_has_shown_its_token_is_counted_with_its_run_and_not_with_those_of_whom_nothing_is_known() {
         let table = Arc::new(ConnectionTable::default());
-        let permits: Vec<ConnectionPermit> = (0..3).map(|_| come(&table, Group::Anyone)).collect();
+        let permits: Vec<ConnectionPermit> = (0..3).map(|_| come(&table, ConnectionGroup::Anyone)).collect();
         let first = permits[0].busy(Some(run(1))).unwrap();
         let second = permits[1].busy(Some(run(1))).unwrap();
         let third = permits[2].busy(Some(run(1))).map(drop);
@@ -215,9 +215,9 @@ mod tests {
         drop(first);
         permits[2].busy(Some(run(1))).map(drop).unwrap();
         assert_eq!(gone(&permits), [0], "the one that asked nothing gives way");
-        let neighbour = come(&table, Group::Process(8));
+        let neighbour = come(&table, ConnectionGroup::Process(8));
         neighbour.busy(Some(run(2))).map(drop).unwrap();
-        let unknown: Vec<ConnectionPermit> = (0..3).map(|_| come(&table, Group::Anyone)).collect();
+        let unknown: Vec<ConnectionPermit> = (0..3).map(|_| come(&table, ConnectionGroup::Anyone)).collect();
         assert!(gone(&[neighbour]).is_empty() && gone(&unknown).is_empty());
         drop((second, permits, unknown));
         let connections = table.lock();
@@ -227,10 +227,10 @@ mod tests {
     #[test]
     fn a_full_door_makes_room_where_the_most_connections_are() {
         let table = Arc::new(ConnectionTable::default());
-        let honest = come(&table, Group::User(1));
-        let many: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, Group::User(7))).collect();
-        let other = come(&table, Group::User(2));
-        let newcomer = come(&table, Group::User(3));
+        let honest = come(&table, ConnectionGroup::User(1));
+        let many: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, ConnectionGroup::User(7))).collect();
+        let other = come(&table, ConnectionGroup::User(2));
+        let newcomer = come(&table, ConnectionGroup::User(3));
         assert_eq!(gone(&many), [0]);
         assert!(gone(&[honest, other, newcomer]).is_empty());
     }
@@ -238,12 +238,12 @@ mod tests {
     #[test]
     fn those_that_have_not_left_yet_are_bounded_too() {
         let table = Arc::new(ConnectionTable::default());
-        let permits: Vec<ConnectionPermit> = (0..8).map(|_| come(&table, Group::User(7))).collect();
+        let permits: Vec<ConnectionPermit> = (0..8).map(|_| come(&table, ConnectionGroup::User(7))).collect();
         assert_eq!(gone(&permits), [0, 1, 2, 3]);
-        let full = enter(&table, Group::User(7));
+        let full = enter(&table, ConnectionGroup::User(7));
         assert!(matches!(full, Admitted::Full(ConnectionLimit::Each(4))), "{full:?}");
         drop(permits);
-        come(&table, Group::User(7));
+        come(&table, ConnectionGroup::User(7));
     }
 
     #[test]
@@ -253,16 +253,16 @@ mod tests {
         let opened = |group, now| {
             (0..5000).filter(|_| matches!(table.admit(group, BOUNDS, now), Admitted::In(..))).count()
         };
-        assert_eq!(opened(Group::User(7), now), 200, "a burst");
-        assert_eq!(opened(Group::User(7), now + Duration::from_secs(1)), 100);
-        assert_eq!(opened(Group::User(8), now), 200);
+        assert_eq!(opened(ConnectionGroup::User(7), now), 200, "a burst");
+        assert_eq!(opened(ConnectionGroup::User(7), now + Duration::from_secs(1)), 100);
+        assert_eq!(opened(ConnectionGroup::User(8), now), 200);
     }
 
     #[test]
     fn an_entry_is_free_once_its_connection_has_ended() {
         let table = Arc::new(ConnectionTable::default());
         for _ in 0..100 {
-            let permit = come(&table, Group::Anyone);
+            let permit = come(&table, ConnectionGroup::Anyone);
             let busy = ask(&permit);
             drop(permit);
             drop(busy);

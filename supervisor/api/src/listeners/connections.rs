@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::usage::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
-use super::connection_limits::{ConnectionLimit, Group};
+use super::connection_limits::{ConnectionLimit, ConnectionGroup};
 
 /// State of a connection. The order is the order of eviction; busy connections are never evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,16 +23,16 @@ pub(super) enum ConnectionState {
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     pub(super) open: HashMap<u64, Connection>,
-    pub(super) groups: HashMap<Group, GroupConnections>,
+    pub(super) groups: HashMap<ConnectionGroup, GroupConnections>,
     /// Evicted connections that are not closed yet: their descriptors are still open.
-    pub(super) leaving: HashMap<u64, Group>,
-    pub(super) rates: HashMap<Group, Bucket>,
+    pub(super) leaving: HashMap<u64, ConnectionGroup>,
+    pub(super) rates: HashMap<ConnectionGroup, Bucket>,
     pub(super) tidied: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) group: Group,
+    pub(super) group: ConnectionGroup,
     pub(super) state: ConnectionState,
     pub(super) leave: CancellationToken,
 }
@@ -48,7 +48,7 @@ pub(super) struct GroupConnections {
 
 impl Connections {
     /// Adds a connection of an unidentified caller. Returns a token that is cancelled on eviction.
-    pub(super) fn add(&mut self, id: u64, group: Group) -> CancellationToken {
+    pub(super) fn add(&mut self, id: u64, group: ConnectionGroup) -> CancellationToken {
         let leave = CancellationToken::new();
         self.open.insert(id, Connection { group, state: ConnectionState::Unknown, leave: leave.clone() });
         let row = self.groups.entry(group).or_default();
@@ -57,7 +57,7 @@ impl Connections {
         leave
     }
 
-    pub(super) fn first_of(&self, group: Group) -> Option<u64> {
+    pub(super) fn first_of(&self, group: ConnectionGroup) -> Option<u64> {
         self.groups.get(&group)?.waiting.first().map(|(_, id)| *id)
     }
 
@@ -70,9 +70,9 @@ impl Connections {
         waiting.min().map(|(_, _, id)| id)
     }
 
-    pub(super) fn may_open(&mut self, group: Group, rate: u32, now: Instant) -> bool {
+    pub(super) fn may_open(&mut self, group: ConnectionGroup, rate: u32, now: Instant) -> bool {
         // A run's socket has a rate limit of its own. Over loopback, unidentified callers would all row one limit.
-        if matches!(group, Group::Run(..) | Group::Anyone) {
+        if matches!(group, ConnectionGroup::Run(..) | ConnectionGroup::Anyone) {
             return true;
         }
         if self.tidied.is_none_or(|at| now.duration_since(at) > FORGOTTEN) {
@@ -120,11 +120,11 @@ impl Connections {
     }
 
     /// Moves a connection to the group of its run; if the run has too many, another of its connections is evicted.
-    pub(super) fn join(&mut self, id: u64, group: Group, most: usize) -> Result<(), ConnectionLimit> {
+    pub(super) fn join(&mut self, id: u64, group: ConnectionGroup, most: usize) -> Result<(), ConnectionLimit> {
         let Some(connection) = self.open.get(&id) else { return Ok(()) };
         let (former, state) = (connection.group, connection.state);
         // A worker with a uid of its own stays in the group of that uid, which no other run has.
-        if former == group || matches!(former, Group::User(_)) {
+        if former == group || matches!(former, ConnectionGroup::User(_)) {
             return Ok(());
         }
         if self.groups.get(&group).is_some_and(|row| row.open >= most) {

@@ -3,18 +3,18 @@
 use kernel::Run;
 use shim::rundir::ProcessStat;
 
-use super::connection_limits::Group;
+use super::connection_limits::ConnectionGroup;
 
 /// Limit on the examined ancestors of a process.
 const ABOVE: usize = 64;
 
 /// True if a group's connections belong to a run.
-pub(super) fn is_of(group: Group, run: &Run) -> bool {
+pub(super) fn is_of(group: ConnectionGroup, run: &Run) -> bool {
     match group {
-        Group::User(uid) => run.worker_uid == Some(uid),
-        Group::Run(_, id) => run.id == id,
-        Group::Process(pid) => run.worker_pid.is_some_and(|worker| is_beneath(pid, worker)),
-        Group::Anyone => false,
+        ConnectionGroup::User(uid) => run.worker_uid == Some(uid),
+        ConnectionGroup::Run(_, id) => run.id == id,
+        ConnectionGroup::Process(pid) => run.worker_pid.is_some_and(|worker| is_beneath(pid, worker)),
+        ConnectionGroup::Anyone => false,
     }
 }
 

@@ -23,14 +23,14 @@ pub struct Streamed;
 /// Body of a reply, with its reservations.
 #[derive(Debug)]
 pub(in super::super) struct OutgoingBody {
-    source: Source,
+    source: BodySource,
     _permit: Option<Arc<RequestPermit>>,
     _reserved: Option<Reserved>,
     _busy: Option<Busy>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum BodySource {
     Whole(Bytes),
     Stream(Body),
 }
@@ -45,12 +45,12 @@ impl OutgoingBody {
     ) -> Response {
         let (parts, body) = response.into_parts();
         let charged = if parts.extensions.get::<Streamed>().is_some() {
-            Ok((parts, Source::Stream(body), None))
+            Ok((parts, BodySource::Stream(body), None))
         } else {
             match body.collect().await {
                 Ok(whole) => {
                     let bytes = whole.to_bytes();
-                    reserve(permit.as_deref(), &bytes).map(|reserved| (parts, Source::Whole(bytes), reserved))
+                    reserve(permit.as_deref(), &bytes).map(|reserved| (parts, BodySource::Whole(bytes), reserved))
                 }
                 Err(error) => Err(Failure::failed(format!("the reply was not made: {error}"))),
             }
@@ -78,26 +78,26 @@ impl hyper::body::Body for OutgoingBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match &mut self.source {
-            Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Source::Whole(bytes) => {
+            BodySource::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodySource::Whole(bytes) => {
                 let piece = bytes.split_to(bytes.len().min(PIECE));
                 Poll::Ready(Some(Ok(Frame::data(piece))))
             }
-            Source::Stream(body) => Pin::new(body).poll_frame(cx),
+            BodySource::Stream(body) => Pin::new(body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Whole(bytes) => bytes.is_empty(),
-            Source::Stream(body) => body.is_end_stream(),
+            BodySource::Whole(bytes) => bytes.is_empty(),
+            BodySource::Stream(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Whole(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
-            Source::Stream(body) => body.size_hint(),
+            BodySource::Whole(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            BodySource::Stream(body) => body.size_hint(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kernel::{Actor, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::usage::Usage;
+use super::usage::CallerUsage;
 use super::usage_table::{UsageTable, ReachedLimit, RunKey, CountedFor, run_name};
 use super::connection_limits;
 use crate::identity::{IdentifiedCaller, CallerIdentity};
@@ -49,7 +49,7 @@ impl RequestAdmission {
         let now = Instant::now();
         let mut usage = self.usage();
         usage.tidy(now);
-        let counters = usage.runs.entry(run).or_insert_with(|| Usage::new(rate, now));
+        let counters = usage.runs.entry(run).or_insert_with(|| CallerUsage::new(rate, now));
         if counters.take_token(rate, now) {
             return Ok(());
         }

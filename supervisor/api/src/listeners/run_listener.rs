@@ -14,7 +14,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 use super::usage::{BURST_OF_CONNECTIONS, Bucket};
-use super::connection_limits::{ConnectionLimit, Group};
+use super::connection_limits::{ConnectionLimit, ConnectionGroup};
 use super::connection_table::{Admitted, ConnectionPermit};
 use super::serve::{BoundedListener, PAUSE};
 use crate::identity::Peer;
@@ -68,14 +68,14 @@ impl BoundedListener {
             if bucket.has_token(rate, Instant::now()) {
                 return;
             }
-            self.note(Group::Run(board, run), ConnectionLimit::Rate(rate));
+            self.note(ConnectionGroup::Run(board, run), ConnectionLimit::Rate(rate));
             tokio::time::sleep(REFILL).await;
         }
     }
 
     /// Waits for a free entry in the connection table.
     async fn permit(&self, board: BoardId, run: RunId) -> ConnectionPermit {
-        let group = Group::Run(board, run);
+        let group = ConnectionGroup::Run(board, run);
         loop {
             // Registered before the attempt, so that a connection that ends after the attempt is not missed.
             let left = self.connections.freed();

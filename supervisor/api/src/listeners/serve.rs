@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::connection_limits::{ConnectionLimit, ConnectionLimits, Group};
+use super::connection_limits::{ConnectionLimit, ConnectionLimits, ConnectionGroup};
 use super::connection_table::{ConnectionTable, Admitted, ConnectionPermit};
 use super::request_admission::RequestAdmission;
 use super::timed_stream::TimedStream;
-use super::stream::{Accept, Connection};
+use super::stream::{Accept, PeerStream};
 use super::origin;
 use crate::identity::{Peer, person};
 use base::exit::Code;
@@ -58,7 +58,7 @@ pub(super) struct BoundedListener {
     /// Runtime that serves admitted connections.
     runtime: Handle,
     pub(super) connections: Arc<ConnectionTable>,
-    noted: Mutex<HashMap<Group, Instant>>,
+    noted: Mutex<HashMap<ConnectionGroup, Instant>>,
     /// Refusals as text, formatted once, because refused connections may come as fast as they can.
     refusals: Mutex<HashMap<ConnectionLimit, Arc<str>>>,
 }
@@ -106,7 +106,7 @@ impl BoundedListener {
 
     /// Returns the limits on connections. Whatever the configuration says, most descriptors are reserved for boards,
     /// runs and operators.
-    pub(super) fn bounds(&self, group: Group) -> ConnectionLimits {
+    pub(super) fn bounds(&self, group: ConnectionGroup) -> ConnectionLimits {
         let config = self.shared.service.config();
         let share = |part: u64| usize::try_from(self.shared.descriptors / part).unwrap_or(usize::MAX);
         let api = &config.api;
@@ -131,7 +131,7 @@ impl BoundedListener {
         };
         let run = each.min(all);
         // Unidentified connections are short-lived: reading a request identifies the caller.
-        let each = if group == Group::Anyone && self.side != CallerKind::Operator { (all / 4).max(1) } else { run };
+        let each = if group == ConnectionGroup::Anyone && self.side != CallerKind::Operator { (all / 4).max(1) } else { run };
         ConnectionLimits { all, each, run, rate }
     }
 
@@ -153,7 +153,7 @@ impl BoundedListener {
         }
     }
 
-    fn receive<S: Connection>(&self, stream: S) {
+    fn receive<S: PeerStream>(&self, stream: S) {
         let peer = match self.peer(&stream) {
             Ok(peer) => peer,
             Err(unknown) => {
@@ -161,7 +161,7 @@ impl BoundedListener {
                 return;
             }
         };
-        let group = if let Peer::Browser(user) = peer { Group::User(user) } else { stream.group() };
+        let group = if let Peer::Browser(user) = peer { ConnectionGroup::User(user) } else { stream.group() };
         let (permit, met) = match self.connections.admit(group, self.bounds(group), Instant::now()) {
             Admitted::In(permit, met) => (permit, met),
             Admitted::Full(bound) => {
@@ -178,7 +178,7 @@ impl BoundedListener {
 
     /// Returns the origin of a connection. A worker is identified by the token in each request; each other side
     /// requires a known user.
-    fn peer<S: Connection>(&self, stream: &S) -> Result<Peer, Unknown> {
+    fn peer<S: PeerStream>(&self, stream: &S) -> Result<Peer, Unknown> {
         Ok(match self.side {
             CallerKind::Operator => Peer::Operator(Arc::new(person(stream.user()?))),
             CallerKind::Member => Peer::Member(stream.user()?),
@@ -188,7 +188,7 @@ impl BoundedListener {
     }
 
     /// Refuses a connection of an unknown user.
-    fn refuse_unknown<S: Connection>(&self, stream: &S, unknown: Unknown) {
+    fn refuse_unknown<S: PeerStream>(&self, stream: &S, unknown: Unknown) {
         let hint = match unknown {
             Unknown::Elsewhere(_) => {
                 "connect from 127.0.0.1 or [::1] of this host; a tunnel or a reverse proxy does so for other hosts"
@@ -197,7 +197,7 @@ impl BoundedListener {
                 "keep the connection open; if every connection is refused, the kernel lacks sock_diag(7): modprobe tcp_diag"
             }
         };
-        if self.is_news(Group::Anyone) {
+        if self.is_news(ConnectionGroup::Anyone) {
             tracing::warn!(door = ?self.side, error = %unknown, "unknown_peer");
         }
         let failure = Failure::new(Code::NotPermitted, unknown.to_string()).hint(hint);
@@ -205,7 +205,7 @@ impl BoundedListener {
     }
 
     /// Serves an admitted connection.
-    pub(super) fn serve<S: Connection>(&self, stream: S, permit: ConnectionPermit, peer: Peer) {
+    pub(super) fn serve<S: PeerStream>(&self, stream: S, permit: ConnectionPermit, peer: Peer) {
         // A connection that cannot change the runtime is gone.
         let Ok(stream) = stream.detach() else { return };
         let (front, stop) = (self.shared.front.clone(), self.shared.stop.clone());
@@ -224,7 +224,7 @@ impl BoundedListener {
     }
 
     /// True if no line about a group has been logged for a while.
-    fn is_news(&self, group: Group) -> bool {
+    fn is_news(&self, group: ConnectionGroup) -> bool {
         let now = Instant::now();
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         noted.retain(|_, at| now.duration_since(*at) < NOTED);
@@ -232,7 +232,7 @@ impl BoundedListener {
     }
 
     /// Records an exceeded limit: in the log, and for the runs that it concerns.
-    pub(super) fn note(&self, group: Group, bound: ConnectionLimit) {
+    pub(super) fn note(&self, group: ConnectionGroup, bound: ConnectionLimit) {
         if !self.is_news(group) {
             return;
         }
@@ -241,7 +241,7 @@ impl BoundedListener {
             return;
         }
         let boards = self.shared.service.served();
-        if let Group::Run(id, run) = group {
+        if let ConnectionGroup::Run(id, run) = group {
             let board = boards.iter().find(|board| board.id() == id);
             if let Some(board) = board {
                 super::request_admission::note(board, run, bound.key());
@@ -261,7 +261,7 @@ impl BoundedListener {
 }
 
 /// Answers the requests of a connection until it ends, is evicted or is cut off.
-async fn converse(stream: impl Connection, permit: ConnectionPermit, peer: Peer, front: ApiRouter, stop: CancellationToken) {
+async fn converse(stream: impl PeerStream, permit: ConnectionPermit, peer: Peer, front: ApiRouter, stop: CancellationToken) {
     let handed = permit.clone();
     let is_browser = matches!(peer, Peer::Browser(_));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {

@@ -5,23 +5,23 @@ use std::os::fd::AsFd;
 use rustix::net::SendFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::connection_limits::Group;
+use super::connection_limits::ConnectionGroup;
 use host::socket_owner::{self, Unknown};
 
 /// Source of connections.
 pub(super) trait Accept: Send + 'static {
     /// Type of its connections.
-    type Stream: Connection;
+    type Stream: PeerStream;
     /// Waits for the next connection.
     fn accept(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
 }
 
 /// A connection.
-pub(super) trait Connection:
+pub(super) trait PeerStream:
     tokio::io::AsyncRead + tokio::io::AsyncWrite + Sized + Unpin + Send + 'static
 {
     /// Returns the group in which it is counted before a request identifies the caller.
-    fn group(&self) -> Group;
+    fn group(&self) -> ConnectionGroup;
     /// Returns the Unix user of the peer.
     fn user(&self) -> Result<u32, Unknown>;
     /// Writes as much as fits at once.
@@ -42,14 +42,14 @@ impl Accept for UnixListener {
     }
 }
 
-impl Connection for UnixStream {
-    fn group(&self) -> Group {
-        let Ok(peer) = self.peer_cred() else { return Group::Anyone };
+impl PeerStream for UnixStream {
+    fn group(&self) -> ConnectionGroup {
+        let Ok(peer) = self.peer_cred() else { return ConnectionGroup::Anyone };
         let euid = nix::unistd::geteuid().as_raw();
         match peer.pid() {
             // All workers and the operator may share this uid, so the process distinguishes them.
-            Some(pid) if peer.uid() == euid => Group::Process(pid),
-            Some(_) | None => Group::User(peer.uid()),
+            Some(pid) if peer.uid() == euid => ConnectionGroup::Process(pid),
+            Some(_) | None => ConnectionGroup::User(peer.uid()),
         }
     }
 
@@ -88,9 +88,9 @@ impl Accept for TcpListener {
     }
 }
 
-impl Connection for TcpStream {
-    fn group(&self) -> Group {
-        Group::Anyone
+impl PeerStream for TcpStream {
+    fn group(&self) -> ConnectionGroup {
+        ConnectionGroup::Anyone
     }
 
     fn user(&self) -> Result<u32, Unknown> {

@@ -16,7 +16,7 @@ pub(super) const BURST_OF_CONNECTIONS: f64 = 2.0;
 
 /// Usage counters of a run or a tenant.
 #[derive(Debug)]
-pub(super) struct Usage {
+pub(super) struct CallerUsage {
     pub(super) requests: usize,
     pub(super) uploads: usize,
     /// Bytes of bodies being processed, and of unread replies.
@@ -65,10 +65,10 @@ impl Bucket {
     }
 }
 
-impl Usage {
+impl CallerUsage {
     /// Makes counters without any usage.
     pub(super) fn new(rate: u32, now: Instant) -> Self {
-        Usage {
+        CallerUsage {
             requests: 0,
             uploads: 0,
             bytes: 0,
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn a_burst_is_let_through_and_then_the_rate_holds() {
         let start = Instant::now();
-        let mut usage = Usage::new(5, start);
-        let take = |usage: &mut Usage, now| {
+        let mut usage = CallerUsage::new(5, start);
+        let take = |usage: &mut CallerUsage, now| {
             let mut taken = 0;
             while usage.take_token(5, now) {
                 taken += 1;
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn counters_without_usage_for_a_while_are_unused() {
         let start = Instant::now();
-        let mut usage = Usage::new(5, start);
+        let mut usage = CallerUsage::new(5, start);
         assert!(!usage.is_unused(start) && usage.is_unused(start + FORGOTTEN * 2));
         usage.bytes = 1;
         assert!(!usage.is_unused(start + FORGOTTEN * 2));

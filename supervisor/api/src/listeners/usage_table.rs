@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kernel::{BoardId, RunId, Tenant};
 
-use super::usage::{Usage, FORGOTTEN};
+use super::usage::{CallerUsage, FORGOTTEN};
 use base::response::REST;
 use setup::config::api::ApiConfig;
 
@@ -27,8 +27,8 @@ pub(super) struct CountedFor {
 /// Usage counters of all runs and tenants.
 #[derive(Debug)]
 pub(super) struct UsageTable {
-    pub(super) runs: HashMap<RunKey, Usage>,
-    pub(super) tenants: HashMap<TenantKey, Usage>,
+    pub(super) runs: HashMap<RunKey, CallerUsage>,
+    pub(super) tenants: HashMap<TenantKey, CallerUsage>,
     pub(super) uploads: usize,
     pub(super) bytes: usize,
     pub(super) tidied: Instant,
@@ -60,13 +60,13 @@ impl UsageTable {
     /// Counts a request of a run and its tenant, unless one of them has reached a limit.
     pub(super) fn count(&mut self, counted_for: &CountedFor, api: &ApiConfig, now: Instant) -> Result<(), ReachedLimit> {
         let rate = api.requests_per_second_per_run;
-        let run = self.runs.entry(counted_for.run).or_insert_with(|| Usage::new(rate, now));
+        let run = self.runs.entry(counted_for.run).or_insert_with(|| CallerUsage::new(rate, now));
         let most = api.requests_per_run;
         if run.requests >= most {
             return Err(ReachedLimit::at_once(counted_for.run(), most, "requests under way", "requests_per_run"));
         }
         let rate = api.requests_per_second_per_tenant;
-        let tenant = self.tenants.entry(counted_for.tenant.clone()).or_insert_with(|| Usage::new(rate, now));
+        let tenant = self.tenants.entry(counted_for.tenant.clone()).or_insert_with(|| CallerUsage::new(rate, now));
         let most = api.requests_per_tenant;
         if tenant.requests >= most {
             return Err(ReachedLimit::at_once(counted_for.tenant(), most, "requests under way", "requests_per_tenant"));
@@ -82,13 +82,13 @@ impl UsageTable {
     }
 
     /// Applies a change to both counters of a request. They exist while the request has any usage.
-    pub(super) fn each(&mut self, counted_for: &CountedFor, change: impl Fn(&mut Usage)) {
+    pub(super) fn each(&mut self, counted_for: &CountedFor, change: impl Fn(&mut CallerUsage)) {
         self.runs.get_mut(&counted_for.run).into_iter().for_each(&change);
         self.tenants.get_mut(&counted_for.tenant).into_iter().for_each(&change);
     }
 
     /// Returns the usage of the run, its tenant and all workers.
-    fn present(&self, counted_for: &CountedFor, of: impl Fn(&Usage) -> usize, all: usize) -> [usize; 3] {
+    fn present(&self, counted_for: &CountedFor, of: impl Fn(&CallerUsage) -> usize, all: usize) -> [usize; 3] {
         let run = self.runs.get(&counted_for.run).map_or(0, &of);
         [run, self.tenants.get(&counted_for.tenant).map_or(0, &of), all]
     }

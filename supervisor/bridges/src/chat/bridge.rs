@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use super::conversation::Conversation;
-use super::rate_limit::RateLimit;
+use super::rate_limit::SenderRates;
 use delivery::notify::{ChatApi, Undelivered};
 use service::Service;
 use setup::automation::chat::{ChatFile, Heard};
@@ -38,7 +38,7 @@ impl Bridge {
             service: Arc::clone(&self.service),
             name: self.name.clone(),
             chat: self.chat.clone(),
-            rate_limit: RateLimit::default(),
+            rate_limit: SenderRates::default(),
         }
     }
 

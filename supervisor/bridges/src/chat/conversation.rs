@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::directory::directory_of_thread;
 use super::mention::Mentioning;
-use super::rate_limit::{RateLimit, MessageFate};
+use super::rate_limit::{SenderRates, MessageFate};
 use super::registry::{help, help_of, is_open, kanban, schedules};
 use super::reply;
 use super::verb::{ChatCommand, permit};
@@ -30,7 +30,7 @@ pub(super) struct Conversation {
     pub(super) service: Arc<Service>,
     pub(super) name: String,
     pub(super) chat: ChatFile,
-    pub(super) rate_limit: RateLimit,
+    pub(super) rate_limit: SenderRates,
 }
 
 /// Kind of a message.

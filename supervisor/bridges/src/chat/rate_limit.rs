@@ -23,7 +23,7 @@ pub(super) enum MessageFate {
 
 /// Recent messages.
 #[derive(Debug, Default)]
-pub(super) struct RateLimit {
+pub(super) struct SenderRates {
     by_sender: BTreeMap<String, RecentMessages>,
     refused_unknown: VecDeque<(Instant, String)>,
 }
@@ -35,7 +35,7 @@ struct RecentMessages {
     is_warned: bool,
 }
 
-impl RateLimit {
+impl SenderRates {
     /// Counts a message of a known sender. Their number is limited by the file.
     pub(super) fn count_known(&mut self, id: &str, per_minute: u32, now: Instant) -> MessageFate {
         let recent = self.by_sender.entry(id.to_owned()).or_default();
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_sender_who_says_too_much_is_refused_once_and_heard_again_later_and_others_are_heard_meanwhile() {
-        let (mut limit, start) = (RateLimit::default(), Instant::now());
+        let (mut limit, start) = (SenderRates::default(), Instant::now());
         let fates: Vec<MessageFate> = (0..5).map(|_| limit.count_known("a", 2, start)).collect();
         assert_eq!(fates, [MessageFate::Answer, MessageFate::Answer, MessageFate::Refuse, MessageFate::Ignore, MessageFate::Ignore]);
         assert_eq!(limit.count_known("b", 2, start), MessageFate::Answer);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_stranger_is_answered_once_in_a_while_and_many_are_not() {
-        let (mut limit, start) = (RateLimit::default(), Instant::now());
+        let (mut limit, start) = (SenderRates::default(), Instant::now());
         assert_eq!(limit.count_unknown("0", start), MessageFate::Refuse);
         assert_eq!(limit.count_unknown("0", start), MessageFate::Ignore);
         let answered = (0..1000).filter(|n| limit.count_unknown(&n.to_string(), start) == MessageFate::Refuse).count();

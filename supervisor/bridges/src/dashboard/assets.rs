@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 /// Files of `page/`, embedded at build time.
 #[derive(Debug, RustEmbed)]
 #[folder = "src/dashboard/page"]
-struct Files;
+struct PageFiles;
 
 /// Largest compressed size that is worth sending, in percent of the original.
 const WORTH: usize = 90;
@@ -50,7 +50,7 @@ impl Asset {
 
 /// Returns a file by its name.
 pub(super) fn get(name: &str) -> Option<Asset> {
-    let file = Files::get(name)?;
+    let file = PageFiles::get(name)?;
     let key = key(&file.metadata.sha256_hash());
     let bytes: Bytes = match file.data {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
@@ -67,12 +67,12 @@ pub(super) fn get(name: &str) -> Option<Asset> {
 
 /// Returns the sorted names of all files, and a version of their present contents.
 pub(super) fn all() -> (Vec<String>, String) {
-    let mut names: Vec<String> = Files::iter().map(|name| name.into_owned()).collect();
+    let mut names: Vec<String> = PageFiles::iter().map(|name| name.into_owned()).collect();
     names.sort();
     let mut version = Sha256::new();
     for name in &names {
         version.update(name.as_bytes());
-        version.update(Files::get(name).map_or([0; 32], |file| file.metadata.sha256_hash()));
+        version.update(PageFiles::get(name).map_or([0; 32], |file| file.metadata.sha256_hash()));
     }
     (names, hex::encode(&version.finalize()[..8]))
 }

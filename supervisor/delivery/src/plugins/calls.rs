@@ -10,7 +10,7 @@ use policies::{Identity, Policy};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::protocol::{REPLY, Reply, plain};
+use super::protocol::{REPLY, PluginOutput, plain};
 use super::state::{fits, wait_until_too_large};
 use super::users::ensure_state;
 use crate::program::{ProgramResult, ExcessOutput, Program};
@@ -122,7 +122,7 @@ impl Calls {
         plugin: &Plugin,
         request: &Value,
         queue: CallQueue,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<PluginOutput, Failure> {
         let slot = self.slot(&plugin.name, &queue).await?;
         let kind = match queue {
             CallQueue::Events(board) => format!("event-{board}"),
@@ -139,14 +139,14 @@ impl Calls {
         plugin: &Plugin,
         request: &Value,
         directory: &Path,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<PluginOutput, Failure> {
         let policy = policy(service, plugin)?;
         let identity = self.ensure_state(service, plugin).await?;
         let ended = run(service, plugin, &policy, identity, request, directory).await?;
         if let Some(why) = ended.failure() {
             return Err(Failure::failed(why));
         }
-        let reply = Reply::parse(&ended.output).map_err(Failure::failed)?;
+        let reply = PluginOutput::parse(&ended.output).map_err(Failure::failed)?;
         match reply.error {
             Some(why) => Err(Failure::failed(plain(&why))),
             None => Ok(reply),

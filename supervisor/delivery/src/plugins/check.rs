@@ -28,7 +28,7 @@ const FORGOTTEN: Duration = Duration::from_hours(2);
 
 /// Result of a check.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Checked {
+pub struct CheckedPlugin {
     pub plugin: String,
     /// True if each step worked.
     pub ok: bool,
@@ -52,13 +52,13 @@ impl CheckSteps {
 }
 
 /// Checks the plugin in a directory. The owner of an installed one must be right, too.
-pub async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) -> Checked {
+pub async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) -> CheckedPlugin {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut steps = CheckSteps::default();
     // The steps record any failure.
     let _: Option<()> = run_steps(service, dir, &name, ground, &mut steps).await;
     let ok = steps.0.iter().all(|step| step.ok);
-    Checked { plugin: name, ok, steps: steps.0 }
+    CheckedPlugin { plugin: name, ok, steps: steps.0 }
 }
 
 async fn run_steps(

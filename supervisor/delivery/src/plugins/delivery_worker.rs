@@ -38,7 +38,7 @@ const PLUGINS: &str = "system:plugin:";
 type EventQueue = (BoardName, PluginName);
 
 /// An event to be given to a plugin.
-struct Due {
+struct DueEvent {
     board: Arc<BoardHandle>,
     plugin: Plugin,
     cursor: PluginCursor,
@@ -48,7 +48,7 @@ struct Due {
 /// Result of a look at all boards.
 #[derive(Default)]
 struct DueEvents {
-    due: Vec<Due>,
+    due: Vec<DueEvent>,
     /// Time of the next work, if nothing else happens.
     next: Option<Timestamp>,
     /// Last events up to which a plugin has nothing to receive.
@@ -147,7 +147,7 @@ async fn find_due(
                 let seen = seen.get(&queue).copied().unwrap_or_default();
                 match next_event(&board, plugin, cursor.event, seen) {
                     Ok(Ok(event)) => {
-                        due_events.due.push(Due {
+                        due_events.due.push(DueEvent {
                             board: Arc::clone(&board),
                             plugin: plugin.clone(),
                             cursor,
@@ -206,8 +206,8 @@ fn next_event(
 }
 
 /// Gives an event to a plugin, and records the result.
-async fn give(service: &Arc<Service>, calls: &Calls, due: Due) -> Result<(), Failure> {
-    let Due { board, plugin, cursor, event } = due;
+async fn give(service: &Arc<Service>, calls: &Calls, due: DueEvent) -> Result<(), Failure> {
+    let DueEvent { board, plugin, cursor, event } = due;
     let outcome = handle(service, calls, &board, &plugin, &event).await;
     failpoint::pass("after-plugin");
     let (name, id) = (plugin.name.clone(), event.id);

@@ -26,6 +26,6 @@ mod users;
 
 pub use requested_call::{CallContext, PluginReply, CallRequest};
 pub use calls::Calls;
-pub use check::{Checked, check};
+pub use check::{CheckedPlugin, check};
 pub use delivery_worker::deliver;
 pub use install::{Staged, uninstall};

@@ -14,7 +14,7 @@ const REQUESTS: usize = 20;
 /// Reply of a plugin. Each kind of call uses its own part.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Reply {
+pub struct PluginOutput {
     /// Reason why the call failed, if it did.
     pub(super) error: Option<String>,
     /// Text for people and models.
@@ -22,17 +22,17 @@ pub struct Reply {
     /// Data for programs that call it.
     pub(super) data: Option<Value>,
     /// Requests to be carried out on the board.
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<RequestedVerb>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Request {
+pub(super) struct RequestedVerb {
     pub(super) verb: String,
     pub(super) body: Value,
 }
 
-impl Reply {
+impl PluginOutput {
     /// Returns the size of text and data, in bytes.
     pub(super) fn size(&self) -> usize {
         let data = self.data.as_ref().map_or(0, |data| data.to_string().len());
@@ -42,12 +42,12 @@ impl Reply {
     /// Parses a reply. Empty output is an empty reply.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         if text.trim_ascii().is_empty() {
-            return Ok(Reply::default());
+            return Ok(PluginOutput::default());
         }
         let fail = |e: serde_json::Error| plain(&format!("its reply is not what was asked for: {e}"));
         // Parsed as an object first: serde would accept an array as the fields in order.
         let object: Map<String, Value> = serde_json::from_slice(text).map_err(fail)?;
-        let reply: Reply = serde_json::from_value(Value::Object(object)).map_err(fail)?;
+        let reply: PluginOutput = serde_json::from_value(Value::Object(object)).map_err(fail)?;
         if reply.requests.len() > REQUESTS {
             return Err(format!("its reply has more than {REQUESTS} requests"));
         }
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn a_reply_is_one_object_of_known_fields() {
-        assert_eq!(Reply::parse(b" \n").unwrap(), Reply::default());
-        assert_eq!(Reply::parse(b"{}").unwrap(), Reply::default());
+        assert_eq!(PluginOutput::parse(b" \n").unwrap(), PluginOutput::default());
+        assert_eq!(PluginOutput::parse(b"{}").unwrap(), PluginOutput::default());
         let many = format!("{{\"requests\":[{}]}}", vec!["{\"verb\":\"comment\",\"body\":{}}"; 21].join(","));
         let deep = format!(
             "{{\"requests\":[{{\"verb\":\"c\",\"body\":{}{}}}]}}",
@@ -89,7 +89,7 @@ mod tests {
             (&many, "more than 20 requests"),
             (&deep, "recursion limit"),
         ] {
-            let why = Reply::parse(text.as_bytes()).unwrap_err();
+            let why = PluginOutput::parse(text.as_bytes()).unwrap_err();
             assert!(why.contains(expected), "{text:.40}: {why}");
         }
     }

@@ -3,7 +3,7 @@
 use kernel::{BoardName, RequestId};
 
 use super::calls::Calls;
-use super::protocol::Request;
+use super::protocol::RequestedVerb;
 use api::{PluginRequest, PluginScope};
 use base::exit::Code;
 use base::failure::Failure;
@@ -30,11 +30,11 @@ pub(super) enum OnRefusal {
 }
 
 /// Refuses a reply with a request that the plugin may not make.
-pub(super) fn check(plugin: &Plugin, requests: &[Request]) -> Result<(), Failure> {
+pub(super) fn check(plugin: &Plugin, requests: &[RequestedVerb]) -> Result<(), Failure> {
     let allowed = &plugin.manifest.requests;
     match requests.iter().find(|request| !allowed.contains(&request.verb)) {
         None => Ok(()),
-        Some(Request { verb, .. }) => {
+        Some(RequestedVerb { verb, .. }) => {
             let verb: String = verb.chars().filter(|c| !c.is_control()).take(40).collect();
             Err(Failure::new(
                 Code::NotPermitted,
@@ -49,12 +49,12 @@ pub(super) fn check(plugin: &Plugin, requests: &[Request]) -> Result<(), Failure
 pub(super) async fn carry_out(
     calls: &Calls,
     context: RequestContext<'_>,
-    requests: &[Request],
+    requests: &[RequestedVerb],
 ) -> Result<(), Failure> {
     let RequestContext { plugin, bscope: oard, scope, id, on_refusal: refused } = context;
     check(plugin, requests)?;
     let Some(inside) = calls.router().filter(|_| !requests.is_empty()) else { return Ok(()) };
-    for (at, Request { verb, body }) in requests.iter().enumerate() {
+    for (at, RequestedVerb { verb, body }) in requests.iter().enumerate() {
         let id = id.and_then(|id| format!("plugin-{}-{id}-{at}", plugin.name).parse::<RequestId>().ok());
         let input = PluginRequest { plugin: &plugin.name, scope, board, verb, body, id };
         let Err(failure) = inside.carry_out(input).await else { continue };

@@ -45,7 +45,7 @@ pub enum AuthorityError {
 
 /// Stored form of the authority, for the next daemon.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct StoredAuthority {
     name: String,
     /// Key, PKCS 8 in base64.
     key: String,
@@ -68,7 +68,7 @@ impl Authority {
     pub fn make(policy: &Policy, run: RunId, dir: &Path) -> Result<CertificateDer<'static>, AuthorityError> {
         let name = format!("supervisor: run {run}, {}", uuid::Uuid::new_v4());
         let key = KeyPair::generate()?;
-        let record = Record { name: name.clone(), key: STANDARD.encode(key.serialized_der()) };
+        let record = StoredAuthority { name: name.clone(), key: STANDARD.encode(key.serialized_der()) };
         write_json(dir, FILE, &record)?;
         let mut params = of_name(&name)?;
         params.name_constraints = Some(NameConstraints {
@@ -94,7 +94,7 @@ impl Authority {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let record: Record = serde_json::from_slice(&bytes).map_err(|_| AuthorityError::Damaged)?;
+        let record: StoredAuthority = serde_json::from_slice(&bytes).map_err(|_| AuthorityError::Damaged)?;
         let key = STANDARD.decode(record.key).map_err(|_| AuthorityError::Damaged)?;
         let key = KeyPair::try_from(key)?;
         let issuer = Issuer::new(of_name(&record.name)?, key);

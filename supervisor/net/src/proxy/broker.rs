@@ -36,9 +36,9 @@ use super::credentials::{is_withheld_header, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
 use super::meter::{NotAdmitted, MeteredRequest};
 use super::reach::{Unreached, reach, within};
-use super::relay::Activity;
+use super::relay::LastTraffic;
 use super::retry_after;
-use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
+use super::terms::{RETRY_AFTER, ProxyTerms, UNKNOWN, over_budget, refused};
 use super::host_check;
 
 /// Limit on the head of a response, and on read-ahead, in bytes.
@@ -78,7 +78,7 @@ pub(super) enum Aim<'a> {
 
 /// Traffic of a connection.
 struct Exchanges {
-    activity: Activity,
+    activity: LastTraffic,
     /// Notified when a budget of bytes is spent in the middle of a request.
     spent: Notify,
 }
@@ -88,9 +88,9 @@ pub(super) async fn serve(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     ahead: Vec<u8>,
     aim: Aim<'_>,
-    terms: &Terms,
+    terms: &ProxyTerms,
 ) {
-    let traffic = Arc::new(Exchanges { activity: Activity::now(), spent: Notify::new() });
+    let traffic = Arc::new(Exchanges { activity: LastTraffic::now(), spent: Notify::new() });
     let (reads, writes) = tokio::io::split(worker);
     let stream = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
     let respond = |request| {
@@ -115,7 +115,7 @@ pub(super) async fn serve(
 async fn exchange(
     request: Request<Incoming>,
     aim: Aim<'_>,
-    terms: &Terms,
+    terms: &ProxyTerms,
     traffic: &Arc<Exchanges>,
 ) -> Response<ResponseBody> {
     let answered = ask(request, aim, terms, traffic).await;
@@ -161,7 +161,7 @@ impl NoResponse {
 async fn ask(
     request: Request<Incoming>,
     aim: Aim<'_>,
-    terms: &Terms,
+    terms: &ProxyTerms,
     traffic: &Arc<Exchanges>,
 ) -> Result<Response<ResponseBody>, NoResponse> {
     let method = request.method().as_str();
@@ -183,7 +183,7 @@ fn refusal(status: StatusCode, text: &str) -> NoResponse {
 async fn in_the_clear(
     request: Request<Incoming>,
     target: &Target,
-    terms: &Terms,
+    terms: &ProxyTerms,
     traffic: &Arc<Exchanges>,
 ) -> Result<Response<ResponseBody>, NoResponse> {
     let unreached = |unreached| NoResponse::Unreached(target.clone(), unreached);
@@ -211,7 +211,7 @@ async fn in_the_clear(
 async fn by_broker(
     request: Request<Incoming>,
     inside: Option<&Target>,
-    terms: &Terms,
+    terms: &ProxyTerms,
     traffic: &Arc<Exchanges>,
 ) -> Result<Response<ResponseBody>, NoResponse> {
     let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
@@ -382,7 +382,7 @@ fn without(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap
 
 /// Reads the secret of a broker for a single request, so that a change takes effect at once.
 async fn key(
-    terms: &Terms,
+    terms: &ProxyTerms,
     broker: &Broker,
     target: &Target,
 ) -> Result<(HeaderName, HeaderValue), NoResponse> {

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::meter::{ReadBalance, Meter};
 use super::reach::Lookups;
-use super::resource_claims::{SharedResource, Claimant};
+use super::resource_claims::{SharedResource, ResourceHolder};
 use super::traffic::Traffic;
-use super::terms::{BrokerKeys, Terms};
+use super::terms::{BrokerKeys, ProxyTerms};
 use super::run_proxies::{LOOKUP_THREADS, OF_ALL, accept_run, listener_of};
 use base::failure::Failure;
 
@@ -49,12 +49,12 @@ impl CommandProxy {
         let ask: ReadBalance = Arc::new(|| Ok(Balance::default()));
         let nobody = BoardId(uuid::Uuid::nil());
         let meter = Meter::new(nobody, Arc::clone(&traffic), SharedQuotas::default(), Arc::default(), ask);
-        let terms = Terms {
+        let terms = ProxyTerms {
             lane: None,
             policy: policy.clone(),
             traffic,
             meter,
-            lookups: Lookups::new(Claimant::with(LOOKUP_THREADS), SharedResource::new(LOOKUP_THREADS)),
+            lookups: Lookups::new(ResourceHolder::with(LOOKUP_THREADS), SharedResource::new(LOOKUP_THREADS)),
             keys: BrokerKeys { stores: SecretStores::default(), ca: None, trust: Arc::default() },
             authority: None,
             note: Box::new(move |denied, _| note(&denied)),

@@ -11,14 +11,14 @@ use super::head::{self, HeadError, RequestKind, RequestHead};
 use super::meter::NotAdmitted;
 use super::reach::{Unreached, reach};
 use super::relay::relay;
-use super::terms::{RETRY_AFTER, Terms, UNKNOWN, over_budget, refused};
+use super::terms::{RETRY_AFTER, ProxyTerms, UNKNOWN, over_budget, refused};
 use super::host_check;
 
 /// Reply with which a tunnel begins.
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
 
 /// Serves a connection.
-pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms) {
+pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms: &ProxyTerms) {
     let RequestHead { target, kind, rest } = match head::read(&mut worker).await {
         Ok(request) => request,
         Err(error) => return respond_itself(worker, terms, error.status(), &error.to_string()).await,
@@ -73,7 +73,7 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
 
 /// Serves one request inside a tunnel to the proxy itself: some programs reach every host by a tunnel, the host of a
 /// broker's variable too. `ahead` is input that came directly after the CONNECT request.
-async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &Terms) {
+async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &ProxyTerms) {
     if worker.write_all(ESTABLISHED).await.is_err() {
         return;
     }
@@ -91,7 +91,7 @@ async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead
 }
 
 /// Sends a reply of the proxy itself in the place of the host, and closes the connection.
-async fn respond_itself(worker: impl AsyncRead + AsyncWrite + Unpin, terms: &Terms, status: &str, text: &str) {
+async fn respond_itself(worker: impl AsyncRead + AsyncWrite + Unpin, terms: &ProxyTerms, status: &str, text: &str) {
     terms.traffic.responded_itself();
     respond(worker, status, text).await;
 }

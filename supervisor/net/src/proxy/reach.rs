@@ -9,7 +9,7 @@ use policies::{Host, Policy, Target};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::resource_claims::{SharedResource, Claimant};
+use super::resource_claims::{SharedResource, ResourceHolder};
 use super::host_check::{self, RefusedTarget};
 
 /// Time limit for resolving a name and connecting to its addresses.
@@ -42,12 +42,12 @@ impl Unreached {
 #[derive(Debug)]
 pub(super) struct Lookups {
     of_run: Arc<Semaphore>,
-    tenant: Arc<Claimant>,
+    tenant: Arc<ResourceHolder>,
     all: Arc<SharedResource>,
 }
 
 impl Lookups {
-    pub(super) fn new(tenant: Arc<Claimant>, all: Arc<SharedResource>) -> Self {
+    pub(super) fn new(tenant: Arc<ResourceHolder>, all: Arc<SharedResource>) -> Self {
         Lookups { of_run: Arc::new(Semaphore::new(OF_RUN)), tenant, all }
     }
 
@@ -107,7 +107,7 @@ mod tests {
 
     /// Makes the look-ups of a run whose tenant has used up its share.
     fn busy() -> Lookups {
-        Lookups::new(Claimant::with(0), SharedResource::new(8))
+        Lookups::new(ResourceHolder::with(0), SharedResource::new(8))
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,11 +17,11 @@ const CHUNK: usize = 8 << 10;
 
 /// Time of the last traffic.
 #[derive(Debug)]
-pub(super) struct Activity(Mutex<Instant>);
+pub(super) struct LastTraffic(Mutex<Instant>);
 
-impl Activity {
+impl LastTraffic {
     pub(super) fn now() -> Self {
-        Activity(Mutex::new(Instant::now()))
+        LastTraffic(Mutex::new(Instant::now()))
     }
 
     fn last(&self) -> Instant {
@@ -49,7 +49,7 @@ pub(super) async fn relay(
     server: impl AsyncRead + AsyncWrite + Unpin,
     metered: &MeteredRequest,
 ) {
-    let activity = Activity::now();
+    let activity = LastTraffic::now();
     let ((worker_out, worker_in), (server_out, server_in)) =
         (tokio::io::split(worker), tokio::io::split(server));
     let up = pump(worker_out, server_in, &activity, |bytes| {
@@ -70,7 +70,7 @@ pub(super) async fn relay(
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    activity: &Activity,
+    activity: &LastTraffic,
     is_over: impl Fn(usize) -> bool,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];

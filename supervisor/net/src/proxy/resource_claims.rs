@@ -15,7 +15,7 @@ pub(super) struct SharedResource {
 
 /// Taker of claims: a run or a tenant.
 #[derive(Debug)]
-pub(super) struct Claimant {
+pub(super) struct ResourceHolder {
     limit: usize,
     claimed: AtomicUsize,
 }
@@ -24,13 +24,13 @@ pub(super) struct Claimant {
 #[derive(Debug)]
 pub(super) struct ResourceClaim {
     resource: Arc<SharedResource>,
-    claimant: Arc<Claimant>,
+    claimant: Arc<ResourceHolder>,
 }
 
-impl Claimant {
+impl ResourceHolder {
     /// Makes a claimant with a limit on its claims, however many are free.
     pub(super) fn with(most: usize) -> Arc<Self> {
-        Arc::new(Claimant { limit: most, claimed: AtomicUsize::new(0) })
+        Arc::new(ResourceHolder { limit: most, claimed: AtomicUsize::new(0) })
     }
 }
 
@@ -41,7 +41,7 @@ impl SharedResource {
 
     /// Waits until a claimant may have another claim: while more claims are free than it has itself, so that some remain
     /// for others. A claimant without a claim gets one in any case, even beyond the total.
-    pub(super) async fn may_claim(&self, claimant: &Claimant) {
+    pub(super) async fn may_claim(&self, claimant: &ResourceHolder) {
         loop {
             // Registered before the check, so that a claim that is freed after the check is not missed.
             let left = self.freed.notified();
@@ -55,7 +55,7 @@ impl SharedResource {
     }
 
     /// Takes a claim, after [`SharedResource::may_claim`] has returned.
-    pub(super) fn claim(self: &Arc<Self>, claimant: &Arc<Claimant>) -> ResourceClaim {
+    pub(super) fn claim(self: &Arc<Self>, claimant: &Arc<ResourceHolder>) -> ResourceClaim {
         self.claimed.fetch_add(1, Ordering::Relaxed);
         claimant.claimed.fetch_add(1, Ordering::Relaxed);
         ResourceClaim { resource: Arc::clone(self), claimant: Arc::clone(claimant) }
@@ -76,11 +76,11 @@ mod tests {
 
     use super::*;
 
-    async fn has_room(resource: &SharedResource, claimant: &Claimant) -> bool {
+    async fn has_room(resource: &SharedResource, claimant: &ResourceHolder) -> bool {
         tokio::time::timeout(Duration::from_millis(100), resource.may_claim(claimant)).await.is_ok()
     }
 
-    async fn fill(resource: &Arc<SharedResource>, claimant: &Arc<Claimant>) -> Vec<ResourceClaim> {
+    async fn fill(resource: &Arc<SharedResource>, claimant: &Arc<ResourceHolder>) -> Vec<ResourceClaim> {
         let mut all = Vec::new();
         while has_room(resource, claimant).await {
             all.push(resource.claim(claimant));
@@ -91,7 +91,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_what_it_can_leaves_some_for_others() {
         let resource = SharedResource::new(16);
-        let [greedy, second, third] = [(); 3].map(|()| Claimant::with(64));
+        let [greedy, second, third] = [(); 3].map(|()| ResourceHolder::with(64));
         let mut first = fill(&resource, &greedy).await;
         assert_eq!(first.len(), 8);
         assert_eq!(fill(&resource, &second).await.len(), 4);
@@ -111,16 +111,16 @@ mod tests {
         let resource = SharedResource::new(64);
         let mut taken = Vec::new();
         for _ in 0..40 {
-            taken.push(fill(&resource, &Claimant::with(64)).await);
+            taken.push(fill(&resource, &ResourceHolder::with(64)).await);
         }
         assert!(taken.iter().all(|own| !own.is_empty()));
-        assert!(has_room(&resource, &Claimant::with(64)).await);
-        assert!(!has_room(&resource, &Claimant::with(0)).await);
+        assert!(has_room(&resource, &ResourceHolder::with(64)).await);
+        assert!(!has_room(&resource, &ResourceHolder::with(0)).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_has_more_than_its_share_however_many_are_free() {
-        let (resource, claimant) = (SharedResource::new(4096), Claimant::with(64));
+        let (resource, claimant) = (SharedResource::new(4096), ResourceHolder::with(64));
         assert_eq!(fill(&resource, &claimant).await.len(), 64);
     }
 }

@@ -18,9 +18,9 @@ use super::connection::serve;
 use super::meter::{ReadBalance, Meter, DayBudgets};
 use super::connection_rate::ConnectionRate;
 use super::reach::Lookups;
-use super::resource_claims::{SharedResource, Claimant};
+use super::resource_claims::{SharedResource, ResourceHolder};
 use super::traffic::{DeniedHost, Traffic};
-use super::terms::{BrokerKeys, Terms};
+use super::terms::{BrokerKeys, ProxyTerms};
 use super::tls::Trust;
 use base::failure::Failure;
 use service::BoardHandle;
@@ -54,7 +54,7 @@ pub struct RunProxies {
     connections: Arc<SharedResource>,
     lookups: Arc<SharedResource>,
     /// Takers of look-ups, while a run of the tenant has a proxy.
-    tenants: Mutex<HashMap<TenantKey, Weak<Claimant>>>,
+    tenants: Mutex<HashMap<TenantKey, Weak<ResourceHolder>>>,
     trust: Arc<Trust>,
     quotas: SharedQuotas,
     day_budgets: Arc<DayBudgets>,
@@ -137,7 +137,7 @@ impl RunProxies {
             tracing::error!(%run, %error, "authority_not_read");
             None
         });
-        let terms = Terms {
+        let terms = ProxyTerms {
             policy: policy.clone(),
             lane,
             traffic,
@@ -221,12 +221,12 @@ impl RunProxies {
         self.proxies().get(&key)?.traffic.last_denied()
     }
 
-    fn tenant(&self, key: TenantKey) -> Arc<Claimant> {
+    fn tenant(&self, key: TenantKey) -> Arc<ResourceHolder> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         tenants.retain(|_, claimant| claimant.strong_count() > 0);
         let known = tenants.get(&key).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let claimant = Claimant::with(LOOKUP_THREADS);
+            let claimant = ResourceHolder::with(LOOKUP_THREADS);
             tenants.insert(key, Arc::downgrade(&claimant));
             claimant
         })
@@ -318,12 +318,12 @@ pub(super) async fn listener_of(keeper: &Path) -> io::Result<Option<TcpListener>
 /// Accepts the connections of a run. Yields after each, so that ready listeners take turns.
 pub(super) async fn accept_run(
     listener: TcpListener,
-    terms: Arc<Terms>,
+    terms: Arc<ProxyTerms>,
     connections: &Arc<SharedResource>,
     run: RunId,
     close: &CancellationToken,
 ) {
-    let (claimant, mut rate) = (Claimant::with(OF_RUN), ConnectionRate::start());
+    let (claimant, mut rate) = (ResourceHolder::with(OF_RUN), ConnectionRate::start());
     loop {
         rate.next().await;
         connections.may_claim(&claimant).await;

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ServerConfig};
 use super::authority::Authority;
 use super::meter::Meter;
 use super::reach::{Lookups, Unreached};
-use super::traffic::{BecomesEvent, Traffic, Attempt};
+use super::traffic::{BecomesEvent, Traffic, HostAttempt};
 use super::tls::{TlsError, Trust};
 use super::host_check::RefusedTarget;
 
@@ -21,7 +21,7 @@ pub(super) type OnRefusal = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;
 pub(super) type OnSpentBudget = Box<dyn Fn(SpentBudget) + Send + Sync>;
 
 /// State shared by all connections of a run.
-pub(super) struct Terms {
+pub(super) struct ProxyTerms {
     pub(super) policy: Policy,
     pub(super) lane: Option<LaneHosts>,
     pub(super) traffic: Arc<Traffic>,
@@ -34,14 +34,14 @@ pub(super) struct Terms {
     pub(super) note_budget: OnSpentBudget,
 }
 
-impl Terms {
+impl ProxyTerms {
     /// Records an attempt to connect to a host, unless its policy refused it.
     pub(super) fn note_attempt<T>(&self, target: &Target, reached: &Result<T, Unreached>) {
         if matches!(reached, Err(Unreached::Refused(_))) {
             return;
         }
         let (policy, lane) = (&self.policy, self.lane.as_ref());
-        self.traffic.try_host(&Attempt { policy, lane, target, is_reached: reached.is_ok() });
+        self.traffic.try_host(&HostAttempt { policy, lane, target, is_reached: reached.is_ok() });
     }
 
     /// Returns the TLS configuration that terminates a tunnel to a host; none if the host has no broker, so that the
@@ -75,7 +75,7 @@ impl BrokerKeys {
 }
 
 /// Counts a refusal, and reports it if it is new. Returns its text.
-pub(super) fn refused(terms: &Terms, refusal: &RefusedTarget) -> String {
+pub(super) fn refused(terms: &ProxyTerms, refusal: &RefusedTarget) -> String {
     let (denied, is_new) = terms.traffic.refuse(&terms.policy, terms.lane.as_ref(), refusal);
     let text = denied.text.clone();
     if is_new == BecomesEvent::Yes {
@@ -92,7 +92,7 @@ pub(super) const UNKNOWN: &str =
 pub(super) const RETRY_AFTER: u16 = 1;
 
 /// Counts a request refused for a spent budget, and reports it if it is new. Returns the text.
-pub(super) fn over_budget(terms: &Terms, spent: &SpentBudget) -> String {
+pub(super) fn over_budget(terms: &ProxyTerms, spent: &SpentBudget) -> String {
     let text =
         format!("{}; finish with what there is, or block the task and say what is left to do", spent.told());
     if terms.traffic.refuse_over_budget(spent) == BecomesEvent::Yes {

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::own_response::respond;
 use super::broker::{self, Aim};
 use super::head;
-use super::terms::Terms;
+use super::terms::ProxyTerms;
 
 /// Serves one request inside a tunnel. `ahead` is input that came directly after the CONNECT request.
 pub(super) async fn serve(
@@ -25,7 +25,7 @@ pub(super) async fn serve(
     ahead: Vec<u8>,
     target: &Target,
     config: Arc<ServerConfig>,
-    terms: &Terms,
+    terms: &ProxyTerms,
 ) {
     if worker.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await.is_err() {
         return;

@@ -122,7 +122,7 @@ struct RecordedRefusals {
 }
 
 /// Attempt of a run's proxy to connect to a host.
-pub(super) struct Attempt<'a> {
+pub(super) struct HostAttempt<'a> {
     pub(super) policy: &'a Policy,
     pub(super) lane: Option<&'a LaneHosts>,
     pub(super) target: &'a Target,
@@ -287,7 +287,7 @@ impl Traffic {
     }
 
     /// Records an attempt to connect to a host that the policy permits.
-    pub(super) fn try_host(&self, host: &Attempt<'_>) {
+    pub(super) fn try_host(&self, host: &HostAttempt<'_>) {
         let (mut latest, now) = (self.latest(), Some(Instant::now()));
         latest.tried_any = now;
         // A lane without hosts has its service among those of the policy.
@@ -426,7 +426,7 @@ mod tests {
             traffic.contact().refused
         };
         let attempt = |target: &Target, is_reached| {
-            traffic.try_host(&Attempt { policy: &policy, lane: Some(&lane), target, is_reached });
+            traffic.try_host(&HostAttempt { policy: &policy, lane: Some(&lane), target, is_reached });
             traffic.contact().refused
         };
         assert_eq!(traffic.contact().refused, OwnRefusal::None);
@@ -442,7 +442,7 @@ mod tests {
         without.responded_itself();
         assert_eq!(without.contact().refused, OwnRefusal::AnyHost, "no host is refused");
         let unnamed = LaneHosts { hosts: [].into(), ..lane.clone() };
-        let tried = Attempt { policy: &policy, lane: Some(&unnamed), target: &other, is_reached: true };
+        let tried = HostAttempt { policy: &policy, lane: Some(&unnamed), target: &other, is_reached: true };
         without.try_host(&tried);
         assert_eq!(without.contact().refused, OwnRefusal::None, "the service is among the policy's hosts");
     }
@@ -458,7 +458,7 @@ mod tests {
         let traffic = Traffic::default();
         let (of_api, of_other) = (traffic.host("api.example:443"), traffic.host("other.example:443"));
         for target in [&api, &other] {
-            traffic.try_host(&Attempt { policy: &policy, lane: Some(&lane), target, is_reached: true });
+            traffic.try_host(&HostAttempt { policy: &policy, lane: Some(&lane), target, is_reached: true });
         }
         let statistics = target("statistics.example:443");
         let refusal = RefusedTarget { named: statistics.clone(), target: statistics };

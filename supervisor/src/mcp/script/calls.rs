@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::task::JoinHandle;
 
-use super::super::board::Board;
+use super::super::board::ToolBoard;
 use super::super::catalog::{self, VerbTool};
 use crate::client::Client;
 use verbs::NoteToolCall;
@@ -39,7 +39,7 @@ pub(super) fn allowed(offered: &[String]) -> Vec<&'static VerbTool> {
 /// A call as a script writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CallRequest {
+struct ScriptCall {
     tool: String,
     #[serde(default)]
     args: JsonObject,
@@ -66,7 +66,7 @@ pub(super) struct ScriptCalls {
 
 impl ScriptCalls {
     /// Serves the calls of a script until it closes its end.
-    pub(super) fn serve(board: Arc<Board>, tools: Vec<&'static VerbTool>, socket: UnixStream) -> Self {
+    pub(super) fn serve(board: Arc<ToolBoard>, tools: Vec<&'static VerbTool>, socket: UnixStream) -> Self {
         let made = Arc::new(AtomicU64::new(0));
         let desk = CallHandler { board, tools, made: Arc::clone(&made) };
         let serving = tokio::spawn(async move {
@@ -87,7 +87,7 @@ impl ScriptCalls {
 }
 
 struct CallHandler {
-    board: Arc<Board>,
+    board: Arc<ToolBoard>,
     tools: Vec<&'static VerbTool>,
     made: Arc<AtomicU64>,
 }
@@ -119,7 +119,7 @@ impl CallHandler {
 
     /// Handles one request, and logs it before the reply is sent.
     async fn answer(&self, line: &[u8]) -> Value {
-        let request: CallRequest = match serde_json::from_slice(line) {
+        let request: ScriptCall = match serde_json::from_slice(line) {
             Ok(request) => request,
             Err(e) => {
                 return CallReply::refused(format!("a request is a line of JSON with `tool` and `args`: {e}"))
@@ -150,7 +150,7 @@ impl CallHandler {
             reply_bytes: u64::try_from(value.to_string().len()).unwrap_or(u64::MAX),
             tool_calls: None,
         };
-        if let Board::Script(client) = self.board.as_ref() {
+        if let ToolBoard::Script(client) = self.board.as_ref() {
             note(client, noted).await;
         }
         value

@@ -32,7 +32,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::board::Board;
+use super::board::ToolBoard;
 use super::catalog;
 use crate::client::Client;
 use base::exit::Code;
@@ -51,7 +51,7 @@ const CODE: usize = 1 << 20;
 /// Runs a Python script that calls tools
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+struct ScriptArguments {
     /// The script. What it prints to standard output is the result
     code: String,
     /// How long it may take, in seconds: 1 to 120 [default: 120]
@@ -97,13 +97,13 @@ impl Scripts {
             calls::MOST
         );
         let annotations = ToolAnnotations::new().read_only(false).destructive(false).open_world(false);
-        Tool::new(NAME, description, catalog::arguments(schema_for!(Arguments))).with_annotations(annotations)
+        Tool::new(NAME, description, catalog::arguments(schema_for!(ScriptArguments))).with_annotations(annotations)
     }
 
     /// Runs a script to its end, or until `cancelled` or the end of the conversation. Runs on if the caller is dropped.
     pub(super) async fn run(&self, arguments: JsonObject, cancelled: CancellationToken) -> CallToolResult {
         let size = arguments.values().map(|value| value.as_str().map_or(0, str::len)).sum::<usize>();
-        let arguments: Arguments = match serde_json::from_value(Value::Object(arguments)) {
+        let arguments: ScriptArguments = match serde_json::from_value(Value::Object(arguments)) {
             Ok(arguments) => arguments,
             Err(e) => return refused(&format!("invalid arguments: {e}")),
         };
@@ -160,7 +160,7 @@ async fn execute(
     limit: Duration,
     ends: [&CancellationToken; 2],
 ) -> Result<ScriptResult, Failure> {
-    let board = Arc::new(Board::Script(Arc::clone(client)));
+    let board = Arc::new(ToolBoard::Script(Arc::clone(client)));
     let offered = board.offered().await?;
     if !offered.work {
         return Err(Failure::new(Code::NotPermitted, NO_WORK)

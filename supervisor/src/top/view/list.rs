@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::number;
 use super::piece::{ColourUse, Pieces, shown};
-use crate::top::model::Model;
-use crate::top::picture::{Group, Load, TaskRow, Section, Total};
+use crate::top::model::TopModel;
+use crate::top::picture::{TaskGroup, Load, TaskRow, Section, Total};
 use base::terminal::{Ink, cut};
 use base::time::duration::in_column;
 
@@ -26,7 +26,7 @@ const TITLE: usize = 20;
 
 /// A column that may be dropped on a narrow screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum ListColumn {
     Who,
     Tenant,
     Since,
@@ -36,23 +36,23 @@ enum Column {
     Tokens,
 }
 
-impl Column {
+impl ListColumn {
     /// Returns its heading and its width.
     fn head(self) -> (&'static str, usize) {
         match self {
-            Column::Who | Column::Tenant => ("", 10),
-            Column::Since => ("SINCE", 6),
-            Column::Priority => ("PRIO", 4),
-            Column::Cpu => ("CPU", 5),
-            Column::Memory => ("MEM", 7),
-            Column::Tokens => ("TOKENS", 6),
+            ListColumn::Who | ListColumn::Tenant => ("", 10),
+            ListColumn::Since => ("SINCE", 6),
+            ListColumn::Priority => ("PRIO", 4),
+            ListColumn::Cpu => ("CPU", 5),
+            ListColumn::Memory => ("MEM", 7),
+            ListColumn::Tokens => ("TOKENS", 6),
         }
     }
 
     fn is_of(self, section: Section) -> bool {
         match self {
-            Column::Who | Column::Tenant | Column::Since | Column::Priority => true,
-            Column::Cpu | Column::Memory | Column::Tokens => section == Section::Running,
+            ListColumn::Who | ListColumn::Tenant | ListColumn::Since | ListColumn::Priority => true,
+            ListColumn::Cpu | ListColumn::Memory | ListColumn::Tokens => section == Section::Running,
         }
     }
 
@@ -61,15 +61,15 @@ impl Column {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let Load { cpu, memory_bytes, tokens } = row.load;
         match self {
-            Column::Who => row.assignee.clone(),
-            Column::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
-            Column::Since => age(row.age),
-            Column::Priority => priority(row.priority),
-            Column::Cpu => or_dash(cpu.map(|percent| format!("{percent}%"))),
-            Column::Memory => {
+            ListColumn::Who => row.assignee.clone(),
+            ListColumn::Tenant => row.tenant.clone().unwrap_or_else(|| "-".to_owned()),
+            ListColumn::Since => age(row.age),
+            ListColumn::Priority => priority(row.priority),
+            ListColumn::Cpu => or_dash(cpu.map(|percent| format!("{percent}%"))),
+            ListColumn::Memory => {
                 or_dash(memory_bytes.map(|bytes| policies::ByteSize(bytes).to_string().replace(' ', "")))
             }
-            Column::Tokens => or_dash(tokens.map(thousands)),
+            ListColumn::Tokens => or_dash(tokens.map(thousands)),
         }
     }
 }
@@ -84,30 +84,30 @@ fn priority(of: i64) -> String {
 }
 
 /// Columns in use, in order.
-struct Columns {
+struct ColumnLayout {
     width: usize,
-    shown: Vec<Column>,
+    shown: Vec<ListColumn>,
 }
 
-impl Columns {
+impl ColumnLayout {
     /// Returns the columns that fit a width, the same for all lines. Tokens are dropped first, then memory and CPU use,
     /// then assignee and time.
-    fn fitting(width: usize, more: &[Column]) -> Self {
-        let is_there = |column: &Column| match column {
-            Column::Tenant | Column::Priority => width >= ROOM_FOR_MORE && more.contains(column),
-            Column::Who | Column::Since | Column::Cpu | Column::Memory | Column::Tokens => true,
+    fn fitting(width: usize, more: &[ListColumn]) -> Self {
+        let is_there = |column: &ListColumn| match column {
+            ListColumn::Tenant | ListColumn::Priority => width >= ROOM_FOR_MORE && more.contains(column),
+            ListColumn::Who | ListColumn::Since | ListColumn::Cpu | ListColumn::Memory | ListColumn::Tokens => true,
         };
         let all = [
-            Column::Who,
-            Column::Tenant,
-            Column::Since,
-            Column::Priority,
-            Column::Cpu,
-            Column::Memory,
-            Column::Tokens,
+            ListColumn::Who,
+            ListColumn::Tenant,
+            ListColumn::Since,
+            ListColumn::Priority,
+            ListColumn::Cpu,
+            ListColumn::Memory,
+            ListColumn::Tokens,
         ];
-        let mut columns = Columns { width, shown: all.into_iter().filter(is_there).collect() };
-        for column in [Column::Tokens, Column::Memory, Column::Cpu, Column::Who, Column::Since] {
+        let mut columns = ColumnLayout { width, shown: all.into_iter().filter(is_there).collect() };
+        for column in [ListColumn::Tokens, ListColumn::Memory, ListColumn::Cpu, ListColumn::Who, ListColumn::Since] {
             if columns.front(Section::Running) + TITLE > width {
                 columns.shown.retain(|shown| *shown != column);
             }
@@ -116,7 +116,7 @@ impl Columns {
     }
 
     /// Returns the columns of a section.
-    fn in_section(&self, section: Section) -> impl Iterator<Item = Column> {
+    fn in_section(&self, section: Section) -> impl Iterator<Item = ListColumn> {
         self.shown.iter().copied().filter(move |column| column.is_of(section))
     }
 
@@ -129,13 +129,13 @@ impl Columns {
 /// Content of a line.
 enum ListItem<'a> {
     Gap,
-    Heading(&'a Group),
+    Heading(&'a TaskGroup),
     Task(&'a TaskRow),
     LeftOut(Total),
 }
 
 /// Draws as many lines as fit, with the selected one among them.
-pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &TopModel, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let Some(picture) = &model.picture else { return };
     let mut items = Vec::new();
     for group in &picture.groups {
@@ -149,10 +149,10 @@ pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buff
     if items.is_empty() {
         return nothing(model, look, area, buffer);
     }
-    let tenant = model.rows().any(|row| row.tenant.is_some()).then_some(Column::Tenant);
-    let priority = model.rows().any(|row| row.priority != 0).then_some(Column::Priority);
-    let more: Vec<Column> = tenant.into_iter().chain(priority).collect();
-    let columns = &Columns::fitting(usize::from(area.width), &more);
+    let tenant = model.rows().any(|row| row.tenant.is_some()).then_some(ListColumn::Tenant);
+    let priority = model.rows().any(|row| row.priority != 0).then_some(ListColumn::Priority);
+    let more: Vec<ListColumn> = tenant.into_iter().chain(priority).collect();
+    let columns = &ColumnLayout::fitting(usize::from(area.width), &more);
     let is_chosen = |item: &ListItem<'_>| matches!(item, ListItem::Task(row) if model.has_mark(row));
     let height = usize::from(area.height);
     let mark = items.iter().position(is_chosen).unwrap_or_default();
@@ -172,7 +172,7 @@ pub(super) fn draw(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buff
     }
 }
 
-fn nothing(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
+fn nothing(model: &TopModel, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let mut line = Pieces::with_colours(look);
     if model.query.tenant.is_some() || model.query.search.is_some() {
         line.plain("  No task matches; Esc shows all.");
@@ -184,14 +184,14 @@ fn nothing(model: &Model, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     line.line().render(area, buffer);
 }
 
-fn heading(group: &Group, columns: &Columns, look: ColourUse) -> Line<'static> {
+fn heading(group: &TaskGroup, columns: &ColumnLayout, look: ColourUse) -> Line<'static> {
     let mut line = Pieces::with_colours(look);
     let title = format!("{} ({})", group.section.heading(), number(group.total));
-    let (unnamed, named): (Vec<Column>, Vec<Column>) =
+    let (unnamed, named): (Vec<ListColumn>, Vec<ListColumn>) =
         columns.in_section(group.section).partition(|column| column.head().0.is_empty());
     let before = 2 + ID + 1 + WORD + 1 + unnamed.iter().map(|column| column.head().1 + 1).sum::<usize>();
     line.ink(Ink::Bold, &format!("{title:<before$}"));
-    let heads = named.into_iter().map(Column::head);
+    let heads = named.into_iter().map(ListColumn::head);
     let heads: Vec<String> = heads.map(|(name, width)| format!("{name:>width$} ")).collect();
     let heads = heads.concat();
     line.ink(Ink::Dim, &format!("{heads}TITLE"));
@@ -210,7 +210,7 @@ fn left_out(total: Total, look: ColourUse) -> Line<'static> {
     line.line()
 }
 
-fn task_line(row: &TaskRow, columns: &Columns, look: ColourUse, is_chosen: bool) -> Line<'static> {
+fn task_line(row: &TaskRow, columns: &ColumnLayout, look: ColourUse, is_chosen: bool) -> Line<'static> {
     let mut line = Pieces::with_colours(look);
     line.plain(if is_chosen { "> " } else { "  " });
     line.plain(&format!("{:<ID$} ", row.id.as_str()));
@@ -260,7 +260,7 @@ fn thousands(count: u64) -> String {
 /// Formats a time in its two largest units, or in one if two exceed the column.
 fn age(time: Duration) -> String {
     let whole = in_column(time);
-    if whole.len() <= Column::Since.head().1 {
+    if whole.len() <= ListColumn::Since.head().1 {
         whole
     } else {
         kernel::brief(time).split(' ').next().unwrap_or_default().to_owned()
@@ -279,6 +279,6 @@ mod tests {
         let priorities = [7, -999, 999, 99_999_999_999, i64::MIN].map(priority);
         assert_eq!(priorities, ["7", "-999", "999", "999+", "<-99"]);
         assert_eq!(ages, ["5s", "59m59s", "23h59m", "400d"]);
-        assert!(age(Duration::from_hours(96000)).len() <= Column::Since.head().1);
+        assert!(age(Duration::from_hours(96000)).len() <= ListColumn::Since.head().1);
     }
 }

@@ -6,7 +6,7 @@ use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 
 use super::piece::{ColourUse, Pieces};
 use super::text::{broken, plain};
-use crate::top::model::{Answering, Approved, Approving, Prompt, Purpose, DialogTask};
+use crate::top::model::{Answering, Approved, Approving, InputLine, Purpose, DialogTask};
 use crate::top::peek::InkedLine;
 use base::terminal::Ink;
 
@@ -114,7 +114,7 @@ pub(super) fn approve(approving: &Approving, look: ColourUse, area: Rect, buffer
     dialog("Approve", &all, look, area, buffer);
 }
 
-pub(super) fn prompt(prompt: &Prompt, look: ColourUse, area: Rect, buffer: &mut Buffer) {
+pub(super) fn prompt(prompt: &InputLine, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let (title, mut all) = match &prompt.purpose {
         Purpose::Tenant => ("Tenant", vec![plain("Only the tasks of this tenant. Leave empty to show all.")]),
         Purpose::Search => (

@@ -7,7 +7,7 @@ use kernel::{
 };
 use serde_json::json;
 
-use super::{Finding, DiagnosticText, now};
+use super::{DiagnosedSubject, DiagnosticText, now};
 use api::Call;
 use base::failure::Failure;
 use daemon::{Event, OwnerLink};
@@ -16,8 +16,8 @@ use setup::automation::chat::Line;
 use setup::config::definitions::{Defect, Effect};
 use setup::roster::LooseName;
 
-pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
-    let mut findings: Vec<Finding> = call.service.defects().iter().map(defective).collect();
+pub(super) async fn wrong(call: &Call) -> Result<Vec<DiagnosedSubject>, Failure> {
+    let mut findings: Vec<DiagnosedSubject> = call.service.defects().iter().map(defective).collect();
     findings.extend(call.service.roster().loose_names(&call.service.config()).iter().map(loose));
     let now = SystemClock.now();
     let mut holds = call.read(|view| view.holds()).await?;
@@ -46,7 +46,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
 }
 
 /// Reports a configuration file that cannot be used.
-fn defective(defect: &Defect) -> Finding {
+fn defective(defect: &Defect) -> DiagnosedSubject {
     let severity = match defect.effect {
         Effect::Disabled => Severity::Error,
         Effect::KeptLast => Severity::Warning,
@@ -58,18 +58,18 @@ fn defective(defect: &Defect) -> Finding {
         data: json!({ "path": defect.path, "line": defect.line, "key": defect.key }),
         ..now("configuration_defect", severity, text, actions)
     };
-    Finding::of_root(defect.subject.to_string(), diagnostic)
+    DiagnosedSubject::of_root(defect.subject.to_string(), diagnostic)
 }
 
 /// Reports a name in the configuration that refers to nothing.
-fn loose(name: &LooseName) -> Finding {
+fn loose(name: &LooseName) -> DiagnosedSubject {
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
     let text = DiagnosticText { title: name.text.clone(), detail: name.hint.clone() };
-    Finding::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, text, actions))
+    DiagnosedSubject::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, text, actions))
 }
 
 /// Reports a spent daily budget.
-fn spent(hold: &Hold) -> Finding {
+fn spent(hold: &Hold) -> DiagnosedSubject {
     let title = "its budget of today is spent, and its tasks wait for the next day".to_owned();
     let actions = vec![
         Remedy::command("see what was used", "stats"),
@@ -82,11 +82,11 @@ fn spent(hold: &Hold) -> Finding {
         data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
         ..now("budget_spent", Severity::Warning, DiagnosticText { title, detail: hold.reason.clone() }, actions)
     };
-    Finding::of_root(hold.on().to_string(), diagnostic)
+    DiagnosedSubject::of_root(hold.on().to_string(), diagnostic)
 }
 
 /// Reports a channel that does not accept its messages.
-fn undelivered(mail: &Mail) -> Finding {
+fn undelivered(mail: &Mail) -> DiagnosedSubject {
     let title = match mail.dead {
         0 => format!("it takes no messages; waiting: {}", mail.waiting),
         dead => format!("{} could not be delivered", Counted(u64::from(dead), "message")),
@@ -105,18 +105,18 @@ fn undelivered(mail: &Mail) -> Finding {
     if let Some(since) = mail.failing_since {
         diagnostic.first_seen_at = since;
     }
-    Finding::of_root(format!("channel {name}"), diagnostic)
+    DiagnosedSubject::of_root(format!("channel {name}"), diagnostic)
 }
 
 /// Reports that the A2A bridge does not listen.
-fn not_offered(why: String) -> Finding {
+fn not_offered(why: String) -> DiagnosedSubject {
     let actions = vec![Remedy::command("look at the address", "doctor").suggested()];
     let text = DiagnosticText { title: "no other agent reaches it".to_owned(), detail: why };
-    Finding::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, text, actions))
+    DiagnosedSubject::of_root(BRIDGE.to_owned(), now("a2a_not_served", Severity::Error, text, actions))
 }
 
 /// Reports a chat whose service does not respond.
-fn deaf(name: &str, line: &Line) -> Finding {
+fn deaf(name: &str, line: &Line) -> DiagnosedSubject {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
     let detail = line.last_error.clone().unwrap_or_default();
     let text = DiagnosticText { title: "it receives no messages".to_owned(), detail };
@@ -124,11 +124,11 @@ fn deaf(name: &str, line: &Line) -> Finding {
     if let Some(since) = line.since {
         diagnostic.first_seen_at = since;
     }
-    Finding::of_root(format!("chat {name}"), diagnostic)
+    DiagnosedSubject::of_root(format!("chat {name}"), diagnostic)
 }
 
 /// Reports a plugin that fails to handle an event.
-fn refusing(cursor: &PluginCursor) -> Finding {
+fn refusing(cursor: &PluginCursor) -> DiagnosedSubject {
     let tries = Counted(u64::from(cursor.attempts), "try");
     let (severity, title) = match cursor.paused_at {
         Some(_) => (Severity::Error, "it failed too often, and gets no more events".to_owned()),
@@ -148,11 +148,11 @@ fn refusing(cursor: &PluginCursor) -> Finding {
     if let Some(since) = cursor.failing_since {
         diagnostic.first_seen_at = since;
     }
-    Finding::of_root(format!("plugin {name}"), diagnostic)
+    DiagnosedSubject::of_root(format!("plugin {name}"), diagnostic)
 }
 
 /// Reports a schedule whose latest tick failed.
-fn untimely(name: &ScheduleName, tick: &ScheduleTick) -> Finding {
+fn untimely(name: &ScheduleName, tick: &ScheduleTick) -> DiagnosedSubject {
     let title = "its latest tick failed, and what it was to make was not made".to_owned();
     let actions = vec![
         Remedy::command("see its ticks", format!("schedules show {name}")),
@@ -165,11 +165,11 @@ fn untimely(name: &ScheduleName, tick: &ScheduleTick) -> Finding {
         data: json!({ "schedule": name, "tick": tick.tick }),
         ..now("schedule_fails", Severity::Error, text, actions)
     };
-    Finding::of_root(format!("schedule {name}"), diagnostic)
+    DiagnosedSubject::of_root(format!("schedule {name}"), diagnostic)
 }
 
 /// Reports a schedule whose ticks make nothing, because a task of an earlier tick waits for a person.
-fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> Finding {
+fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> DiagnosedSubject {
     let title = format!("its ticks make nothing while {task} of an earlier tick waits for a person");
     let actions = vec![
         Remedy::command("see what the task waits for", format!("show {task}")).suggested(),
@@ -181,11 +181,11 @@ fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> Findi
         data: json!({ "schedule": name, "tick": tick.tick, "task": task }),
         ..now("schedule_stuck", Severity::Error, text, actions)
     };
-    Finding::of_root(format!("schedule {name}"), diagnostic)
+    DiagnosedSubject::of_root(format!("schedule {name}"), diagnostic)
 }
 
 /// Reports an open breaker.
-fn open(hold: &Hold) -> Finding {
+fn open(hold: &Hold) -> DiagnosedSubject {
     let title = "it failed repeatedly, and the pauses between tries are long".to_owned();
     let actions = vec![
         Remedy::command("see what is broken", "status"),
@@ -196,19 +196,19 @@ fn open(hold: &Hold) -> Finding {
         data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
         ..now("breaker_open", Severity::Error, DiagnosticText { title, detail: hold.reason.clone() }, actions)
     };
-    Finding::of_root(hold.on().to_string(), diagnostic)
+    DiagnosedSubject::of_root(hold.on().to_string(), diagnostic)
 }
 
 /// Reports a daemon that starts nothing, with its reason.
-fn paused(why: &str) -> Finding {
+fn paused(why: &str) -> DiagnosedSubject {
     let text = DiagnosticText { title: "nothing is started".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
-    Finding::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, text, actions))
+    DiagnosedSubject::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, text, actions))
 }
 
 /// Reports a daemon whose configuration disables dispatch.
-fn disabled(why: &str) -> Finding {
+fn disabled(why: &str) -> DiagnosedSubject {
     let text = DiagnosticText { title: "dispatch is disabled".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
-    Finding::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, text, actions))
+    DiagnosedSubject::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, text, actions))
 }

@@ -34,7 +34,7 @@ const LISTED: usize = 5;
 
 /// Result of an import.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportReport {
     pub board: BoardName,
     pub rows: BTreeMap<String, u64>,
     /// Number of attached files.
@@ -72,7 +72,7 @@ pub fn read(
     service: &Service,
     board: &BoardHandle,
     importer: Importer,
-) -> Result<Imported, Failure> {
+) -> Result<ImportReport, Failure> {
     let Importer { actor, accepted, places } = importer;
     let root = service.root();
     let open = if service.daemon().is_some() { OpenRuns::Refused } else { OpenRuns::Kept };
@@ -176,7 +176,7 @@ fn read_rows(
     handle: &BoardHandle,
     actor: Actor,
     terms: ImportTerms,
-) -> Result<(Imported, Option<Details>), Failure> {
+) -> Result<(ImportReport, Option<Details>), Failure> {
     let board = handle.name().clone();
     let blobs = handle.blobs().clone();
     // Held until the commit, because no row refers to the stored files before.
@@ -195,7 +195,7 @@ fn read_rows(
                 }
             })?;
             let kernel::Imported { rows, files, details } = read;
-            let imported = Imported { board, rows, files, changed: Vec::new(), left: Vec::new() };
+            let imported = ImportReport { board, rows, files, changed: Vec::new(), left: Vec::new() };
             Ok((imported, details.and_then(Details::of_record)))
         }
         ImportSource::Peer(peer, database) => {
@@ -209,7 +209,7 @@ fn read_rows(
             let Adopted { taken: rows, changed, mut left } = adopted;
             left.extend(missing);
             let files = u64::try_from(files).unwrap_or(u64::MAX);
-            Ok((Imported { board, rows, files, changed, left }, None))
+            Ok((ImportReport { board, rows, files, changed, left }, None))
         }
     }
 }

@@ -5,5 +5,5 @@ mod export;
 mod import;
 mod peer_files;
 
-pub use export::{Exported, to_file, to_stream};
-pub use import::{Imported, Importer, AllowedDirectories, ImportSource, read};
+pub use export::{ExportReport, to_file, to_stream};
+pub use import::{ImportReport, Importer, AllowedDirectories, ImportSource, read};

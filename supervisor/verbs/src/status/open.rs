@@ -7,7 +7,7 @@ use kernel::{
     Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckSchedule, LISTED};
+use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckScheduleLine, LISTED};
 use daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.
@@ -15,7 +15,7 @@ const TICKS: usize = 3;
 
 /// The board's records of its open runs.
 #[derive(Default)]
-pub(super) struct OpenRuns {
+pub(super) struct OpenRunRecords {
     pub(super) runs: Vec<Run>,
     /// Latest notes of their workers.
     pub(super) notes: BTreeMap<RunId, String>,
@@ -29,7 +29,7 @@ pub(super) struct OpenRuns {
     /// Latest correction of its stored times, if it is recent.
     pub(super) clock_set: Option<ClockSet>,
     /// Schedules that make nothing because of a task that waits for a person.
-    pub(super) stuck_schedules: Vec<StuckSchedule>,
+    pub(super) stuck_schedules: Vec<StuckScheduleLine>,
     /// Its missions at a limit.
     pub(super) asking: Vec<AskingMission>,
 }
@@ -44,7 +44,7 @@ fn next_ticks(view: &View<'_>) -> Result<Vec<NextTick>, kernel::Error> {
     Ok(ticks)
 }
 
-impl OpenRuns {
+impl OpenRunRecords {
     /// Reads the missions and schedules of a tenant and an assignee for display, and the open runs of all.
     pub(super) fn read(
         view: &View<'_>,
@@ -55,7 +55,7 @@ impl OpenRuns {
     ) -> Result<Self, kernel::Error> {
         let runs = view.open_runs_with_spent()?;
         let titles = view.titles(&runs.iter().map(|run| &run.task_id).collect::<Vec<_>>())?;
-        let mut open = OpenRuns { runs, titles, ..OpenRuns::default() };
+        let mut open = OpenRunRecords { runs, titles, ..OpenRunRecords::default() };
         // A run without a heartbeat has no note.
         for run in open.runs.iter().filter(|run| run.last_heartbeat_at.is_some()) {
             open.notes.extend(view.last_note(&run.task_id, run.id)?.map(|note| (run.id, note)));
@@ -76,7 +76,7 @@ impl OpenRuns {
             let is_recent = |set: &ClockSet| set.at <= now && now.since(set.at) < SHOWN_CORRECTION;
             open.clock_set = view.clock_set()?.filter(is_recent);
             let stuck = view.stuck_schedules()?.into_iter();
-            let line = |stuck: kernel::StuckSchedule| StuckSchedule {
+            let line = |stuck: kernel::StuckSchedule| StuckScheduleLine {
                 schedule: stuck.name,
                 tick: stuck.tick.tick,
                 task: stuck.task,

@@ -9,7 +9,7 @@ use policies::{Identity, Policy};
 use super::Delivery;
 use crate::notify::form;
 use crate::notify::step_log::{StepLog, Undelivered};
-use crate::program::{ExcessOutput, Prepared, Program};
+use crate::program::{ExcessOutput, PreparedProgram, Program};
 use base::failure::Failure;
 use setup::config::notify::program;
 
@@ -39,7 +39,7 @@ async fn prepare<'a>(
     delivery: &'a Delivery<'_>,
     policy: &'a Policy,
     place: &'a std::path::Path,
-) -> Result<Prepared<'a>, Failure> {
+) -> Result<PreparedProgram<'a>, Failure> {
     let (service, config) = (delivery.channel.service, delivery.channel.service.config());
     let identity = if nix::unistd::geteuid().is_root() {
         let range = service.worker_uids().range(BoardId(uuid::Uuid::from_u128(CHANNELS)), &config.worker)?;
@@ -64,7 +64,7 @@ async fn prepare<'a>(
 }
 
 /// Runs the program. Exit code 0 accepts the message.
-async fn execute(delivery: &Delivery<'_>, prepared: Prepared<'_>) -> Result<(), Undelivered> {
+async fn execute(delivery: &Delivery<'_>, prepared: PreparedProgram<'_>) -> Result<(), Undelivered> {
     let body = form::from_batch(delivery.batch).to_string();
     let ended = prepared.run(body.as_bytes()).await.map_err(|e| Undelivered::later(e.to_string()))?;
     ended.failure().map_or(Ok(()), |why| Err(Undelivered::later(why)))
