@@ -57,7 +57,7 @@ pub struct PluginRequest<'a> {
 impl InProcessRouter {
     /// Returns the router behind the listeners of a daemon.
     pub fn from_listeners(doorway: &ListenerContext) -> Self {
-        InProcessRouter(doorway.front.router.clone())
+        InProcessRouter(doorway.api.router.clone())
     }
 
     /// Carries out a plugin's request with the rights of the system. A refusal is an error.

@@ -296,7 +296,7 @@ fn doorway(
 ) -> Result<ListenerContext, Failure> {
     let key = OperatorKey::ensure(service.root())?;
     Ok(ListenerContext {
-        front: api_router(Arc::clone(service), Some(key), surface, stop.clone()),
+        api: api_router(Arc::clone(service), Some(key), surface, stop.clone()),
         service: Arc::clone(service),
         descriptors,
         tasks: TaskTracker::new(),

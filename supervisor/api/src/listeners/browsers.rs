@@ -31,9 +31,9 @@ pub fn serve_browsers(
     listener.set_nonblocking(true)?;
     let _entered = runtime.enter();
     let listener = TcpListener::from_std(listener)?;
-    let front = ApiRouter { router: pages, admission: Arc::clone(&shared.front.admission) };
+    let api = ApiRouter { router: pages, admission: Arc::clone(&shared.api.admission) };
     // Connections end together with the listener.
-    let shared = ListenerContext { front, stop: stop.clone(), ..shared.clone() };
+    let shared = ListenerContext { api, stop: stop.clone(), ..shared.clone() };
     let bounded = Arc::new(BoundedListener::new(CallerKind::Browser, &shared, runtime.clone()));
     shared.tasks.spawn_on(bounded.accept_all(listener, stop), runtime);
     Ok(())
@@ -43,7 +43,7 @@ impl ListenerContext {
     /// Calls the API for the owner of a session.
     pub async fn ask_for(&self, owner: Arc<Owner>, mut request: Request) -> Response {
         request.extensions_mut().insert(Peer::Session(owner));
-        match self.front.router.clone().oneshot(request).await {
+        match self.api.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }

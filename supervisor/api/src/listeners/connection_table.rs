@@ -70,7 +70,7 @@ impl ConnectionTable {
         let leave = connections.add(id, group);
         drop(connections);
         Admitted::In(
-            ConnectionPermit { entry: Arc::new(TableEntry { table: Arc::clone(self), id, most: bounds.run }), leave },
+            ConnectionPermit { entry: Arc::new(TableEntry { table: Arc::clone(self), id, run_limit: bounds.run }), leave },
             bound,
         )
     }
@@ -92,7 +92,7 @@ struct TableEntry {
     table: Arc<ConnectionTable>,
     id: u64,
     /// Limit on the connections of its run.
-    most: usize,
+    run_limit: usize,
 }
 
 impl Drop for TableEntry {
@@ -129,7 +129,7 @@ impl ConnectionPermit {
     pub(crate) fn busy(&self, run: Option<(BoardId, RunId)>) -> Result<Busy, ConnectionLimit> {
         let mut connections = self.entry.table.lock();
         if let Some((board, run)) = run {
-            connections.join(self.entry.id, ConnectionGroup::Run(board, run), self.entry.most)?;
+            connections.join(self.entry.id, ConnectionGroup::Run(board, run), self.entry.run_limit)?;
         }
         connections.set_state(self.entry.id, ConnectionState::Busy);
         drop(connections);

@@ -87,7 +87,7 @@ impl hyper::body::Body for BorrowedBody {
                 Poll::Ready(ended)
             }
             Poll::Pending => {
-                ready!(paced.pace.poll_given_up(cx));
+                ready!(paced.pace.poll_too_slow(cx));
                 paced.over = true;
                 Poll::Ready(Some(Err(axum::Error::new(TooSlow))))
             }

@@ -61,7 +61,7 @@ impl BoundedListener {
     /// Waits until the run may open a connection.
     async fn wait_for_budget(&self, board: BoardId, run: RunId, bucket: &mut Bucket) {
         loop {
-            if let Some(until) = self.shared.front.admission.rests_until((board, run)) {
+            if let Some(until) = self.shared.api.admission.rests_until((board, run)) {
                 tokio::time::sleep_until(until.into()).await;
             }
             let rate = self.rate();

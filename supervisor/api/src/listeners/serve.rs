@@ -53,7 +53,7 @@ pub(super) enum CallerKind {
 
 #[derive(Debug)]
 pub(super) struct BoundedListener {
-    side: CallerKind,
+    callers: CallerKind,
     pub(super) shared: ListenerContext,
     /// Runtime that serves admitted connections.
     runtime: Handle,
@@ -76,7 +76,7 @@ pub struct ApiRouter {
 #[derive(Clone, Debug)]
 pub struct ListenerContext {
     /// Router and admission control.
-    pub front: ApiRouter,
+    pub api: ApiRouter,
     /// Boards and configuration.
     pub service: Arc<Service>,
     /// Descriptor limit of this process.
@@ -89,9 +89,9 @@ pub struct ListenerContext {
 
 impl BoundedListener {
     /// Makes a listener without connections.
-    pub(super) fn new(side: CallerKind, shared: &ListenerContext, runtime: Handle) -> Self {
+    pub(super) fn new(callers: CallerKind, shared: &ListenerContext, runtime: Handle) -> Self {
         let (connections, noted, refusals) = (Arc::default(), Mutex::default(), Mutex::default());
-        BoundedListener { side, shared: shared.clone(), runtime, connections, noted, refusals }
+        BoundedListener { callers, shared: shared.clone(), runtime, connections, noted, refusals }
     }
 
     /// Returns the runtime that serves its connections.
@@ -110,7 +110,7 @@ impl BoundedListener {
         let config = self.shared.service.config();
         let share = |part: u64| usize::try_from(self.shared.descriptors / part).unwrap_or(usize::MAX);
         let api = &config.api;
-        let (all, each, rate) = match self.side {
+        let (all, each, rate) = match self.callers {
             CallerKind::Operator => (api.operator_connections.min(share(8)), usize::MAX, u32::MAX),
             // A separate share, so that members cannot exclude workers or operators.
             CallerKind::Member => (
@@ -131,7 +131,7 @@ impl BoundedListener {
         };
         let run = each.min(all);
         // Unidentified connections are short-lived: reading a request identifies the caller.
-        let each = if group == ConnectionGroup::Anyone && self.side != CallerKind::Operator { (all / 4).max(1) } else { run };
+        let each = if group == ConnectionGroup::Anyone && self.callers != CallerKind::Operator { (all / 4).max(1) } else { run };
         ConnectionLimits { all, each, run, rate }
     }
 
@@ -146,7 +146,7 @@ impl BoundedListener {
             match accepted {
                 Ok(stream) => self.receive(stream),
                 Err(error) => {
-                    tracing::warn!(%error, door = ?self.side, "not_accepted");
+                    tracing::warn!(%error, door = ?self.callers, "not_accepted");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -179,7 +179,7 @@ impl BoundedListener {
     /// Returns the origin of a connection. A worker is identified by the token in each request; each other side
     /// requires a known user.
     fn peer<S: PeerStream>(&self, stream: &S) -> Result<Peer, Unknown> {
-        Ok(match self.side {
+        Ok(match self.callers {
             CallerKind::Operator => Peer::Operator(Arc::new(person(stream.user()?))),
             CallerKind::Member => Peer::Member(stream.user()?),
             CallerKind::Worker => Peer::Worker,
@@ -198,7 +198,7 @@ impl BoundedListener {
             }
         };
         if self.is_news(ConnectionGroup::Anyone) {
-            tracing::warn!(door = ?self.side, error = %unknown, "unknown_peer");
+            tracing::warn!(door = ?self.callers, error = %unknown, "unknown_peer");
         }
         let failure = Failure::new(Code::NotPermitted, unknown.to_string()).hint(hint);
         stream.write_now(response(&failure).as_bytes());
@@ -208,10 +208,10 @@ impl BoundedListener {
     pub(super) fn serve<S: PeerStream>(&self, stream: S, permit: ConnectionPermit, peer: Peer) {
         // A connection that cannot change the runtime is gone.
         let Ok(stream) = stream.detach() else { return };
-        let (front, stop) = (self.shared.front.clone(), self.shared.stop.clone());
+        let (api, stop) = (self.shared.api.clone(), self.shared.stop.clone());
         let served = async move {
             if let Ok(stream) = S::attach(stream) {
-                converse(stream, permit, peer, front, stop).await;
+                converse(stream, permit, peer, api, stop).await;
             }
         };
         self.shared.tasks.spawn_on(served, &self.runtime);
@@ -236,8 +236,8 @@ impl BoundedListener {
         if !self.is_news(group) {
             return;
         }
-        tracing::warn!(door = ?self.side, peer = ?group, %bound, "throttled");
-        if self.side != CallerKind::Worker {
+        tracing::warn!(door = ?self.callers, peer = ?group, %bound, "throttled");
+        if self.callers != CallerKind::Worker {
             return;
         }
         let boards = self.shared.service.served();
@@ -261,21 +261,21 @@ impl BoundedListener {
 }
 
 /// Answers the requests of a connection until it ends, is evicted or is cut off.
-async fn converse(stream: impl PeerStream, permit: ConnectionPermit, peer: Peer, front: ApiRouter, stop: CancellationToken) {
+async fn converse(stream: impl PeerStream, permit: ConnectionPermit, peer: Peer, api: ApiRouter, stop: CancellationToken) {
     let handed = permit.clone();
     let is_browser = matches!(peer, Peer::Browser(_));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer.clone());
         request.extensions_mut().insert(handed.clone());
-        let (permit, front) = (handed.clone(), front.clone());
+        let (permit, api) = (handed.clone(), api.clone());
         async move {
             failpoint::pass("answer");
             // While a run is paused, no further input is read from this connection either.
-            if let Some(until) = permit.run().and_then(|run| front.admission.rests_until(run)) {
+            if let Some(until) = permit.run().and_then(|run| api.admission.rests_until(run)) {
                 tokio::time::sleep_until(until.into()).await;
             }
-            front.router.oneshot(request).await
+            api.router.oneshot(request).await
         }
     });
     let mut connection = hyper::server::conn::http1::Builder::new()

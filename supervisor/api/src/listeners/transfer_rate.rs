@@ -35,7 +35,7 @@ impl TransferRate {
     }
 
     /// Polled while the peer transfers nothing; ready once the peer has used up its time.
-    pub(super) fn poll_given_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = self.deadline();
         match &mut self.alarm {
             Some(alarm) => {
@@ -63,7 +63,7 @@ mod tests {
 
     async fn given_up(pace: &mut TransferRate) -> Duration {
         let start = Instant::now();
-        std::future::poll_fn(|cx| pace.poll_given_up(cx)).await;
+        std::future::poll_fn(|cx| pace.poll_too_slow(cx)).await;
         start.elapsed()
     }
 
