@@ -35,7 +35,7 @@ struct BorrowedBody(Arc<Mutex<BodyReader>>);
 #[derive(Debug)]
 struct BodyReader {
     body: Body,
-    pace: TransferRate,
+    rate: TransferRate,
     over: bool,
 }
 
@@ -43,7 +43,7 @@ impl IncomingBody {
     /// Takes the body of a request, and replaces it by a shared view.
     pub(in super::super) fn lend(request: Request) -> (Request, Self) {
         let (head, body) = request.into_parts();
-        let shared = Arc::new(Mutex::new(BodyReader { body, pace: TransferRate::default(), over: false }));
+        let shared = Arc::new(Mutex::new(BodyReader { body, rate: TransferRate::default(), over: false }));
         (Request::from_parts(head, Body::new(BorrowedBody(Arc::clone(&shared)))), IncomingBody(shared))
     }
 
@@ -73,30 +73,30 @@ impl hyper::body::Body for BorrowedBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let mut paced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if paced.over {
+        let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if reader.over {
             return Poll::Ready(None);
         }
-        match Pin::new(&mut paced.body).poll_frame(cx) {
+        match Pin::new(&mut reader.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                paced.pace.moved(frame.data_ref().map_or(0, |piece| piece.len()));
+                reader.rate.moved(frame.data_ref().map_or(0, |piece| piece.len()));
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(ended) => {
-                paced.over = true;
+                reader.over = true;
                 Poll::Ready(ended)
             }
             Poll::Pending => {
-                ready!(paced.pace.poll_too_slow(cx));
-                paced.over = true;
+                ready!(reader.rate.poll_too_slow(cx));
+                reader.over = true;
                 Poll::Ready(Some(Err(axum::Error::new(TooSlow))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        let paced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        paced.over || paced.body.is_end_stream()
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.over || reader.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -61,9 +61,9 @@ impl TransferRate {
 mod tests {
     use super::*;
 
-    async fn given_up(pace: &mut TransferRate) -> Duration {
+    async fn given_up(rate: &mut TransferRate) -> Duration {
         let start = Instant::now();
-        std::future::poll_fn(|cx| pace.poll_too_slow(cx)).await;
+        std::future::poll_fn(|cx| rate.poll_too_slow(cx)).await;
         start.elapsed()
     }
 
@@ -76,14 +76,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_byte_now_and_then_is_not_enough_and_a_fair_pace_is() {
         let trickle = async |bytes: usize| {
-            let mut pace = TransferRate::default();
+            let mut rate = TransferRate::default();
             let start = Instant::now();
             while start.elapsed() < STALL * 20 {
-                let late = tokio::time::timeout(STALL / 2, given_up(&mut pace)).await;
+                let late = tokio::time::timeout(STALL / 2, given_up(&mut rate)).await;
                 if late.is_ok() {
                     break;
                 }
-                pace.moved(bytes);
+                rate.moved(bytes);
             }
             start.elapsed()
         };
