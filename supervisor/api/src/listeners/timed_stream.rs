@@ -31,10 +31,10 @@ impl<S> TimedStream<S> {
     fn timed(&mut self, cx: &mut Context<'_>, wrote: Poll<Result<usize>>) -> Poll<Result<usize>> {
         match wrote {
             Poll::Ready(Ok(bytes)) => {
-                self.pace.moved(bytes);
+                self.rate.moved(bytes);
                 Poll::Ready(Ok(bytes))
             }
-            Poll::Pending if self.pace.poll_given_up(cx).is_ready() => {
+            Poll::Pending if self.rate.poll_too_slow(cx).is_ready() => {
                 Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the reply was read too slowly")))
             }
             other => other,
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         // Input means another request, so the previous reply was taken. During a reply at most one read is pending.
         if buf.filled().len() > before {
-            self.pace.restart();
+            self.rate.restart();
         }
         read
     }
