@@ -222,7 +222,7 @@ fn sockets_of_runs(support: &policies::Support) -> Sockets {
 
 /// Stops serving, and closes the boards. `managers` identifies the socket file that the service manager keeps.
 async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
-    let begun = context.service.begun();
+    let begun = context.service.started_verbs();
     served.close();
     begun.close();
     // Watchers may keep their connections; they see them closed when the process ends. A verb whose caller has gone

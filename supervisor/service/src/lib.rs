@@ -1,13 +1,13 @@
 //! The open boards of one root, on which every verb works, in the daemon and offline alike.
 
 mod automation;
-mod beside;
 pub mod details;
-pub mod keyboards;
+mod extras;
+mod integrity;
+mod jobs;
 pub mod leases;
-mod looks;
-mod out;
-mod wholeness;
+pub mod terminal_owner;
+mod unavailable;
 mod writing;
 
 use std::any::Any;
@@ -25,10 +25,10 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 use workspace::WorkspaceSpec;
 
-pub use self::beside::BRIDGE;
-use self::keyboards::Keyboards;
+pub use self::extras::BRIDGE;
+use self::jobs::Jobs;
 use self::leases::ExternalLeases;
-use self::looks::Looks;
+use self::terminal_owner::TerminalOwners;
 pub use self::writing::stopped;
 use base::failpoint;
 use base::failure::Failure;
@@ -72,7 +72,7 @@ pub struct BoardHandle {
     readers: Readers,
     blobs: Blobs,
     external_leases: ExternalLeases,
-    keyboards: Keyboards,
+    terminal_owners: TerminalOwners,
     changed: watch::Sender<i64>,
     commits: Arc<AtomicU64>,
     closing: AtomicBool,
@@ -117,8 +117,8 @@ impl BoardHandle {
     }
 
     /// Returns the terminal owners of its runs.
-    pub fn keyboards(&self) -> &Keyboards {
-        &self.keyboards
+    pub fn terminal_owners(&self) -> &TerminalOwners {
+        &self.terminal_owners
     }
 
     /// Returns the contents of its attachments.
@@ -160,11 +160,11 @@ pub struct Service {
     opening: Mutex<()>,
     refused: Mutex<BTreeMap<BoardName, Failure>>,
     /// Boards that are temporarily unavailable.
-    out: Mutex<BTreeSet<BoardName>>,
+    unavailable: Mutex<BTreeSet<BoardName>>,
     /// Started verbs, which run to their ends even if their callers have gone.
-    begun: TaskTracker,
-    looks: Looks,
-    diffs: Looks<Option<Tenant>>,
+    started_verbs: TaskTracker,
+    jobs: Jobs,
+    diffs: Jobs<Option<Tenant>>,
     chats: Desk,
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
@@ -193,10 +193,10 @@ impl Service {
             boards: Mutex::default(),
             opening: Mutex::default(),
             refused: Mutex::default(),
-            out: Mutex::default(),
-            begun: TaskTracker::new(),
-            looks: Looks::default(),
-            diffs: Looks::default(),
+            unavailable: Mutex::default(),
+            started_verbs: TaskTracker::new(),
+            jobs: Jobs::default(),
+            diffs: Jobs::default(),
             chats: Desk::default(),
             bridge_trouble: Mutex::default(),
             silent: Mutex::default(),
@@ -324,11 +324,11 @@ impl Service {
     /// Closes every open board and marks it as closed, so that the next daemon may serve it at once. Blocking.
     pub fn close(&self) {
         for board in self.served() {
-            board.keyboards().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
+            board.terminal_owners().drain().into_iter().for_each(|(run, held)| board.record_typed(run, held));
             let Ok(writer) = board.writer() else { continue };
             writer.close();
             if board.readers().require_present().is_ok() {
-                wholeness::leave(board.name(), &self.root.board(board.name()));
+                integrity::leave(board.name(), &self.root.board(board.name()));
             }
         }
     }
@@ -408,7 +408,7 @@ impl Service {
         let early = Readers::open(&path, clock.clone()).ok();
         let id = kernel::ensure_board(&path, name, clock.as_ref(), &SystemEntropy)?;
         if let Some(daemon) = self.daemon() {
-            wholeness::check(name, &path, daemon)?;
+            integrity::check(name, &path, daemon)?;
         }
         let changed = watch::Sender::new(0);
         let commits = Arc::new(AtomicU64::new(0));
@@ -449,8 +449,8 @@ impl Service {
         };
         let blobs = Blobs::beside(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
-        let (name, external_leases, keyboards) =
-            (name.clone(), ExternalLeases::default(), Keyboards::default());
+        let (name, external_leases, terminal_owners) =
+            (name.clone(), ExternalLeases::default(), TerminalOwners::default());
         Ok(BoardHandle {
             id,
             name,
@@ -458,7 +458,7 @@ impl Service {
             readers,
             blobs,
             external_leases,
-            keyboards,
+            terminal_owners,
             changed,
             commits,
             closing,

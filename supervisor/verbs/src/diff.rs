@@ -89,7 +89,7 @@ impl Verb for Diff {
         let wanted = Wanted { task, runs, run: self.run, detail };
         let look = move |cancel: &_| diff_of_runs(service.root(), &board, &wanted, cancel);
         let whose = call.actor.tenant.clone();
-        let looked = call.service.diffs().look_within(LONGEST, &whose, look).await;
+        let looked = call.service.diffs().run_within(LONGEST, &whose, look).await;
         let late = |why: String| {
             Failure::new(Code::TryAgain, format!("the work of {task_id} was not read: {why}"))
                 .hint("try again in a moment; --stat reads less")

@@ -17,7 +17,7 @@ pub const KEPT: Duration = Duration::from_secs(15);
 
 /// Terminal owners of one board's runs. A new daemon has none; a typing client takes ownership again.
 #[derive(Debug, Default)]
-pub struct Keyboards(Mutex<BTreeMap<RunId, Held>>);
+pub struct TerminalOwners(Mutex<BTreeMap<RunId, Held>>);
 
 /// Ownership of a terminal.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Held {
 
 /// Result of a request for ownership.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Ownership {
     /// The client owns the terminal from now on.
     Now,
     /// The client owned it already, and has typed this many bytes.
@@ -42,23 +42,25 @@ pub enum Taken {
     Others(String),
 }
 
-impl Keyboards {
+impl TerminalOwners {
     /// Takes or renews ownership of a run's terminal. Ownership that has expired at `now` is replaced; the second
     /// value is the former owner.
-    fn take(&self, run: RunId, holder: &str, actor: &Actor, now: Instant) -> (Taken, Option<Held>) {
+    fn take(&self, run: RunId, holder: &str, actor: &Actor, now: Instant) -> (Ownership, Option<Held>) {
         let until = now + KEPT;
         let taken = || Held { holder: holder.to_owned(), actor: actor.clone(), bytes: 0, until };
         match self.locked().entry(run) {
             Entry::Vacant(free) => {
                 free.insert(taken());
-                (Taken::Now, None)
+                (Ownership::Now, None)
             }
             Entry::Occupied(mut held) if held.get().holder == holder => {
                 held.get_mut().until = until;
-                (Taken::Before(held.get().bytes), None)
+                (Ownership::Before(held.get().bytes), None)
             }
-            Entry::Occupied(mut held) if held.get().until <= now => (Taken::Now, Some(held.insert(taken()))),
-            Entry::Occupied(held) => (Taken::Others(held.get().actor.name.clone()), None),
+            Entry::Occupied(mut held) if held.get().until <= now => {
+                (Ownership::Now, Some(held.insert(taken())))
+            }
+            Entry::Occupied(held) => (Ownership::Others(held.get().actor.name.clone()), None),
         }
     }
 
@@ -102,14 +104,14 @@ pub struct HeldOnce {
 impl Drop for HeldOnce {
     fn drop(&mut self) {
         // The input is recorded separately.
-        drop(self.board.keyboards.leave(self.run, &self.holder));
+        drop(self.board.terminal_owners.leave(self.run, &self.holder));
     }
 }
 
 impl BoardHandle {
     /// Takes or renews ownership of a run's terminal.
-    pub fn take_keyboard(&self, run: RunId, holder: &str, actor: &Actor) -> Taken {
-        let (taken, before) = self.keyboards.take(run, holder, actor, Instant::now());
+    pub fn take_terminal(&self, run: RunId, holder: &str, actor: &Actor) -> Ownership {
+        let (taken, before) = self.terminal_owners.take(run, holder, actor, Instant::now());
         if let Some(before) = before {
             self.record_typed(run, before);
         }
@@ -120,11 +122,11 @@ impl BoardHandle {
     ///
     /// # Errors
     /// Another person, of this name, owns it.
-    pub fn take_keyboard_once(self: &Arc<Self>, run: RunId, actor: &Actor) -> Result<HeldOnce, String> {
+    pub fn take_terminal_once(self: &Arc<Self>, run: RunId, actor: &Actor) -> Result<HeldOnce, String> {
         let holder = uuid::Uuid::new_v4().to_string();
-        match self.take_keyboard(run, &holder, actor) {
-            Taken::Now | Taken::Before(_) => Ok(HeldOnce { board: Arc::clone(self), run, holder }),
-            Taken::Others(name) => Err(name),
+        match self.take_terminal(run, &holder, actor) {
+            Ownership::Now | Ownership::Before(_) => Ok(HeldOnce { board: Arc::clone(self), run, holder }),
+            Ownership::Others(name) => Err(name),
         }
     }
 
@@ -143,33 +145,33 @@ mod tests {
 
     #[test]
     fn one_types_at_a_time_and_the_next_one_when_it_has_left() {
-        let (keyboards, run) = (Keyboards::default(), "7".parse::<RunId>().unwrap());
+        let (owners, run) = (TerminalOwners::default(), "7".parse::<RunId>().unwrap());
         let (ann, bob) = (Actor::person("ann"), Actor::person("bob"));
-        let take = |holder, actor| keyboards.take(run, holder, actor, Instant::now()).0;
-        assert_eq!(take("1", &ann), Taken::Now);
-        keyboards.typed(run, "1", 3);
-        keyboards.typed(run, "2", 9);
-        assert_eq!(take("1", &ann), Taken::Before(3));
-        assert_eq!(take("2", &bob), Taken::Others("ann".to_owned()));
-        assert_eq!(take("3", &ann), Taken::Others("ann".to_owned()), "at another terminal");
-        assert!(keyboards.leave(run, "2").is_none());
-        assert_eq!(keyboards.leave(run, "1").map(|held| held.bytes), Some(3));
-        assert_eq!(take("2", &bob), Taken::Now);
-        assert!(keyboards.until(run, "1").is_none() && keyboards.until(run, "2").is_some());
+        let take = |holder, actor| owners.take(run, holder, actor, Instant::now()).0;
+        assert_eq!(take("1", &ann), Ownership::Now);
+        owners.typed(run, "1", 3);
+        owners.typed(run, "2", 9);
+        assert_eq!(take("1", &ann), Ownership::Before(3));
+        assert_eq!(take("2", &bob), Ownership::Others("ann".to_owned()));
+        assert_eq!(take("3", &ann), Ownership::Others("ann".to_owned()), "at another terminal");
+        assert!(owners.leave(run, "2").is_none());
+        assert_eq!(owners.leave(run, "1").map(|held| held.bytes), Some(3));
+        assert_eq!(take("2", &bob), Ownership::Now);
+        assert!(owners.until(run, "1").is_none() && owners.until(run, "2").is_some());
     }
 
     #[test]
     fn who_says_nothing_for_too_long_loses_the_keyboard_to_the_next_one_with_what_was_typed() {
-        let (keyboards, run) = (Keyboards::default(), "7".parse::<RunId>().unwrap());
+        let (owners, run) = (TerminalOwners::default(), "7".parse::<RunId>().unwrap());
         let (ann, bob) = (Actor::person("ann"), Actor::person("bob"));
         let begin = Instant::now();
-        keyboards.take(run, "1", &ann, begin);
-        keyboards.typed(run, "1", 3);
+        owners.take(run, "1", &ann, begin);
+        owners.typed(run, "1", 3);
         let just = begin + KEPT.checked_sub(Duration::from_millis(1)).unwrap();
-        assert_eq!(keyboards.take(run, "2", &bob, just).0, Taken::Others("ann".to_owned()));
-        let (taken, before) = keyboards.take(run, "2", &bob, begin + KEPT);
-        assert_eq!(taken, Taken::Now);
+        assert_eq!(owners.take(run, "2", &bob, just).0, Ownership::Others("ann".to_owned()));
+        let (taken, before) = owners.take(run, "2", &bob, begin + KEPT);
+        assert_eq!(taken, Ownership::Now);
         assert_eq!(before.map(|held| (held.actor.name, held.bytes)), Some(("ann".to_owned(), 3)));
-        assert_eq!(keyboards.take(run, "1", &ann, begin + KEPT).0, Taken::Others("bob".to_owned()));
+        assert_eq!(owners.take(run, "1", &ann, begin + KEPT).0, Ownership::Others("bob".to_owned()));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use kernel::{BoardName, Tenant, Timestamp};
 
 use super::Service;
-use super::looks::Looks;
+use super::jobs::Jobs;
 use setup::automation::chat::Desk;
 use setup::browsers::Browsers;
 
@@ -15,12 +15,12 @@ pub const BRIDGE: &str = "the A2A bridge";
 
 impl Service {
     /// Returns the scheduler of workers' jobs in workspaces.
-    pub fn looks(&self) -> &Looks {
-        &self.looks
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     /// Returns the scheduler of diffs that people ask for, by tenant of the asking member; none for operators.
-    pub fn diffs(&self) -> &Looks<Option<Tenant>> {
+    pub fn diffs(&self) -> &Jobs<Option<Tenant>> {
         &self.diffs
     }
 

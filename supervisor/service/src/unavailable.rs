@@ -43,7 +43,7 @@ impl Drop for OutOfService {
     fn drop(&mut self) {
         let service = &self.service;
         let mut boards = service.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        if !service.out.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name) {
+        if !service.unavailable.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name) {
             // The board was found damaged meanwhile, and stays refused.
             return;
         }
@@ -77,7 +77,7 @@ impl Service {
     /// Takes a board out of service for good, with the error for later requests.
     pub fn withdraw(&self, name: &BoardName, failure: Failure) {
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        self.out.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.unavailable.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), failure);
         if let Some(handle) = boards.remove(name) {
             handle.set_closing(true);
@@ -90,7 +90,7 @@ impl Service {
     /// Another request has taken it out of service.
     pub fn take_out(self: &Arc<Self>, name: &BoardName, failure: Failure) -> Result<OutOfService, Failure> {
         let mut boards = self.boards.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+        if !self.unavailable.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
             return Err(Failure::new(Code::TryAgain, format!("the board `{name}` is being removed already"))
                 .hint("supervisor boards list shows whether it is gone"));
         }
@@ -111,7 +111,7 @@ impl Service {
     }
 
     /// Returns the started verbs, whose callers may have gone.
-    pub fn begun(&self) -> &TaskTracker {
-        &self.begun
+    pub fn started_verbs(&self) -> &TaskTracker {
+        &self.started_verbs
     }
 }
