@@ -20,9 +20,9 @@ use super::owner::stopping::StopMode;
 use super::run::conclude::end_survivors;
 use super::run::context::{Context, UnderWay};
 use super::run::order::Host;
-use super::run::pokes::listen_to_shims;
+use super::run::pending_starts::PendingStarts;
 use super::run::report::Reports;
-use super::run::starts::Starts;
+use super::run::shim_events::listen_to_shims;
 use super::run::{recover, unserved};
 use super::watchdog;
 use api::{
@@ -91,7 +91,7 @@ pub async fn run(
     let operator = operator_socket(&root, extent)?;
     let is_managers = operator.is_managers();
     failpoint::pass("before-doors");
-    let (listeners, bell) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
+    let (listeners, self_probe) = Listeners::bind(&root, sockets_of_runs(&support), operator)?;
     let doors = Arc::new(RunDoors::new(&root, &doorway, &workers)?);
     let spares = spares_of(extent, cgroups.as_ref().ok());
     let out = WaysOut::new(descriptors, service.quotas());
@@ -103,8 +103,8 @@ pub async fn run(
         host,
         reports,
         tasks: tasks.clone(),
-        starts: Starts::default(),
-        bells: link.bells(),
+        pending_starts: PendingStarts::default(),
+        wakeups: link.wakeups(),
         tracer,
         plugins: link.plugins().clone(),
         commands: UnderWay::default(),
@@ -130,7 +130,7 @@ pub async fn run(
     begin(&link, &boards, extent).await;
     let mut notices = ServiceLink::find();
     notices.ready();
-    let signs = watchdog::start(&link, &service, bell)
+    let signs = watchdog::start(&link, &service, self_probe)
         .map_err(|e| Failure::failed(format!("failed to start the watchdog: {e}")))?;
     tracing::info!(root = %root.dir().display(), pid = std::process::id(), "ready");
     context.refill();

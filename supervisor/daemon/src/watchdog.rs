@@ -76,19 +76,19 @@ struct Probes {
     link: OwnerLink,
     service: Arc<Service>,
     ripple: AsyncFd<OwnedFd>,
-    bell: Bell,
+    self_probe: Bell,
 }
 
 /// Sends signs of life until the returned handle is dropped. None if the service manager expects no signs.
 pub(super) fn start(
     link: &OwnerLink,
     service: &Arc<Service>,
-    bell: Bell,
+    self_probe: Bell,
 ) -> io::Result<Option<AbortOnDropHandle<Infallible>>> {
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
     // Made once: a daemon that has run out of descriptors waits for some, and is not stuck.
     let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
-    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, bell });
+    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, self_probe });
     let notices = ServiceLink::find();
     let watch = watch(
         interval,
@@ -172,7 +172,7 @@ impl Probes {
     /// Returns when the operator's listener has responded. Also returns when no descriptors are left for a connection:
     /// the daemon waits for some, and a restart would not provide any.
     async fn answers(&self) {
-        while let Err(error) = self.bell.ring().await {
+        while let Err(error) = self.self_probe.ring().await {
             let code = error.raw_os_error().map(Errno::from_raw);
             if matches!(code, Some(Errno::EMFILE | Errno::ENFILE)) {
                 return;

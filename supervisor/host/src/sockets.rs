@@ -52,7 +52,7 @@ pub async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure
 }
 
 fn paths(root: &Root) -> [PathBuf; 2] {
-    [root.operator_socket(), root.poke_socket()]
+    [root.operator_socket(), root.shim_event_socket()]
 }
 
 /// Removes the sockets of a root that is no longer served, except for the operator's if its file is still `managers`,

@@ -115,7 +115,7 @@ fn shim(mut arguments: impl Iterator<Item = OsString>) -> Result<(), ShimError> 
         Err(failure) => not_begun(failure),
     };
     store(&slot, &record)?;
-    record::poke(&spec, "exit");
+    record::send_event(&spec, "exit");
     Ok(())
 }
 

@@ -23,7 +23,7 @@ const BLOCK_BYTES: u64 = 512;
 const IO_ACCOUNTING: &str = "/proc/self/io";
 
 /// Time that a busy daemon is waited for: it learns of the record at the run's end, if not now.
-const POKE: Duration = Duration::from_millis(200);
+const SEND_LIMIT: Duration = Duration::from_millis(200);
 
 /// Reasons why the `pid` record could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub(crate) enum PidError {
 }
 
 #[derive(Serialize)]
-struct Poke<'a> {
+struct ShimEvent<'a> {
     board: &'a str,
     run: i64,
     what: &'a str,
@@ -60,13 +60,13 @@ pub(crate) fn write_pid(run: &RunDir, spec: &ShimSpec, init: Option<&Init>) -> R
 }
 
 /// Tells the daemon that a record of this run is new. A daemon that is not there finds the record later.
-pub(crate) fn poke(spec: &ShimSpec, what: &str) {
+pub(crate) fn send_event(spec: &ShimSpec, what: &str) {
     let send = || -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // The queue of a socket is short (net.unix.max_dgram_qlen), and many runs may start at once.
-        socket.set_write_timeout(Some(POKE))?;
-        let poke = Poke { board: &spec.board, run: spec.run, what };
-        socket.send_to(&serde_json::to_vec(&poke)?, &spec.poke)?;
+        socket.set_write_timeout(Some(SEND_LIMIT))?;
+        let event = ShimEvent { board: &spec.board, run: spec.run, what };
+        socket.send_to(&serde_json::to_vec(&event)?, &spec.event_socket)?;
         Ok(())
     };
     send().ok();

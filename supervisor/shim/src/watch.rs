@@ -194,7 +194,7 @@ impl<'a> Watch<'a> {
         // A full disk has no room for it; the next round tries again.
         if self.run.write_unkillable(&record).is_ok() {
             rounds.left = Some(record);
-            record::poke(self.spec, "unkillable");
+            record::send_event(self.spec, "unkillable");
         }
     }
 
@@ -209,7 +209,7 @@ impl<'a> Watch<'a> {
             self.output.note(&format!("message {number} {}", said(*receipt)));
         }
         if !news.is_empty() {
-            record::poke(self.spec, "messages");
+            record::send_event(self.spec, "messages");
         }
         !news.is_empty()
     }
@@ -245,7 +245,7 @@ impl<'a> Watch<'a> {
                 };
                 // Without it the run goes on; the exit record carries the time as well.
                 self.run.write_started(&record).ok();
-                record::poke(self.spec, "started");
+                record::send_event(self.spec, "started");
             }
             Some(Start::Failed(failure)) => self.failure = Some(failure),
             // Its code was read, so what could not be loaded is what it needs beside that: for lack of descriptors or memory.

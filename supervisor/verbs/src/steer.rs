@@ -53,7 +53,7 @@ fn timeout() -> WrittenDuration {
 /// Notifies the daemon of a message to the agent of a task.
 pub(super) fn ring(call: &Call, task: &TaskId) {
     if let Some(daemon) = OwnerLink::of(&call.service) {
-        daemon.ring(&TaskKey { board: call.board_name().clone(), task: task.clone() });
+        daemon.wake_run(&TaskKey { board: call.board_name().clone(), task: task.clone() });
     }
 }
 

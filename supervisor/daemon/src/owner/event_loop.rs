@@ -66,7 +66,7 @@ pub(crate) async fn own(
                 Action::Start(board, attempt) => match context.service.board(&board) {
                     Ok(handle) => {
                         let key = TaskKey { board, task: attempt.candidate.task.clone() };
-                        let cancel = context.starts.begin(&key);
+                        let cancel = context.pending_starts.begin(&key);
                         let task =
                             run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
                         context.tasks.spawn(task);
@@ -78,7 +78,7 @@ pub(crate) async fn own(
                         actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
                     }
                 },
-                Action::GiveUp(key) => context.starts.give_up(&key),
+                Action::GiveUp(key) => context.pending_starts.give_up(&key),
                 Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Keep(board, kept) => keep_breaker(context, &board, kept),

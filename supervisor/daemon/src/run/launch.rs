@@ -307,7 +307,7 @@ fn run_spec(
         policy: order.policy.clone(),
         surroundings,
         cgroup: cgroup.map(Path::to_owned),
-        poke: host.root.poke_socket(),
+        event_socket: host.root.shim_event_socket(),
         host: Some(host.support.clone()),
         lease: Some(LeaseSpec {
             dir: host.root.leases(),

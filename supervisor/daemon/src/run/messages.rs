@@ -34,7 +34,7 @@ pub(super) async fn deliver(
     board: &BoardHandle,
     WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
-    let bell = context.bells.hang(key);
+    let wakeup = context.wakeups.register(key);
     let spec = {
         let dir = dir.clone();
         tokio::task::spawn_blocking(move || dir.spec()).await
@@ -45,7 +45,7 @@ pub(super) async fn deliver(
     let mut done = Done::default();
     loop {
         match pass_on(board, run, dir, watched, &mut done).await {
-            Ok(()) => bell.rung().await,
+            Ok(()) => wakeup.notified().await,
             Err(error) => {
                 tracing::warn!(task = %key, %run, %error, "messages_not_passed_on");
                 tokio::time::sleep(RETRY).await;

@@ -41,14 +41,15 @@ pub(crate) async fn run_task(
     let asked_at = SystemClock.now();
     let mut order = match claim(&context, &board, candidate, share, &roster, cancel).await {
         Ok(order) => {
-            context.starts.is_new_trouble(None);
+            context.pending_starts.is_new_trouble(None);
             order
         }
         Err(failure) => {
-            if failure.code != Code::Conflict && context.starts.is_new_trouble(Some(&failure.message)) {
+            if failure.code != Code::Conflict && context.pending_starts.is_new_trouble(Some(&failure.message))
+            {
                 tracing::warn!(task = %key, error = %failure, "claim_failed");
             }
-            context.starts.end(&key);
+            context.pending_starts.end(&key);
             context.tell(&key, Report::ClaimFailed(failure)).await;
             return;
         }
@@ -81,7 +82,7 @@ pub(crate) async fn run_task(
         // A panic is charged to the task: the same task would panic again, and others may not.
         Err(panic) => Err(LaunchError::task(Stage::Prepare, panic.to_string())),
     };
-    context.starts.end(&key);
+    context.pending_starts.end(&key);
     let (launch, mut child) = match launched {
         Ok(launched) => launched,
         Err(error) => {

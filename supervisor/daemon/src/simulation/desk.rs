@@ -23,8 +23,8 @@ use crate::owner::stopping::StopMode;
 use crate::run::environment::{Known, Needs};
 use crate::run::key::TaskKey;
 use crate::run::live::LiveRun;
+use crate::run::pending_starts::PendingStarts;
 use crate::run::report::Report;
-use crate::run::starts::Starts;
 use base::failure::Failure;
 use setup::config::Config;
 
@@ -56,7 +56,7 @@ pub(super) struct Desk {
     events: VecDeque<Event>,
     errands: Vec<Errand>,
     pub(super) lives: Vec<Life>,
-    starts: Starts,
+    starts: PendingStarts,
     timer: Option<Timestamp>,
     clock_was_set: bool,
     pub(super) config: Arc<Config>,
@@ -80,7 +80,7 @@ impl Desk {
             events: VecDeque::from([Event::BoardChanged(board.clone())]),
             errands: Vec::new(),
             lives: Vec::new(),
-            starts: Starts::default(),
+            starts: PendingStarts::default(),
             timer: None,
             clock_was_set: false,
             config,

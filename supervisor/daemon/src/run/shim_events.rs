@@ -20,7 +20,7 @@ use host::socket_file;
 
 /// Notification from a shim: only a hint, because the run directory holds the facts.
 #[derive(serde::Deserialize)]
-struct Poke {
+struct ShimEvent {
     board: String,
     run: i64,
     what: News,
@@ -48,7 +48,7 @@ pub(crate) fn listen_to_shims(
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
-    let path = root.poke_socket();
+    let path = root.shim_event_socket();
     let socket = StdUnixDatagram::from(socket_file::bind(&path, 0o600, SocketType::DGRAM)?);
     let socket = socket
         .set_nonblocking(true)
@@ -64,10 +64,10 @@ pub(crate) fn listen_to_shims(
                 () = stop.cancelled() => return,
             };
             let Ok(length) = received else { continue };
-            let Ok(poke) = serde_json::from_slice::<Poke>(&buffer[..length]) else { continue };
-            match poke.what {
+            let Ok(event) = serde_json::from_slice::<ShimEvent>(&buffer[..length]) else { continue };
+            match event.what {
                 News::Started | News::Messages | News::Unkillable => {
-                    drop(context.tasks.spawn(hear(Arc::clone(&context), poke)));
+                    drop(context.tasks.spawn(hear(Arc::clone(&context), event)));
                 }
                 News::Other => {}
             }
@@ -76,20 +76,20 @@ pub(crate) fn listen_to_shims(
     Ok(())
 }
 
-async fn hear(context: Arc<Context>, poke: Poke) {
+async fn hear(context: Arc<Context>, event: ShimEvent) {
     for name in context.service.board_names().unwrap_or_default() {
         let Ok(board) = context.service.board(&name) else { continue };
-        let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == poke.board);
+        let same = board.readers().with(|view| view.board_id()).is_ok_and(|id| id.to_string() == event.board);
         if !same {
             continue;
         }
-        let run = RunId(poke.run);
+        let run = RunId(event.run);
         if let Ok(Some(run)) = board.readers().with(|view| view.run(run))
             && let Ok(dir) = RunDir::open(&context.host.root.run_dir(&name, run.id))
         {
             let key = TaskKey { board: name, task: run.task_id.clone() };
-            match poke.what {
-                News::Messages => context.bells.ring(&key),
+            match event.what {
+                News::Messages => context.wakeups.notify(&key),
                 News::Unkillable => tell_unkillable(&context, &board, &key, &run, &dir).await,
                 News::Started | News::Other => {
                     tell_started(&context, &board, &key, &run, &dir).await;
@@ -109,7 +109,7 @@ mod tests {
     fn a_word_that_is_not_known_is_no_fault_of_the_datagram() {
         let what = |word: &str| {
             let text = format!(r#"{{"board": "b", "run": 7, "what": "{word}", "later": 1}}"#);
-            serde_json::from_str::<Poke>(&text).unwrap().what
+            serde_json::from_str::<ShimEvent>(&text).unwrap().what
         };
         assert!(what("started") == News::Started && what("messages") == News::Messages);
         assert!(what("exit") == News::Other && what("later") == News::Other);

@@ -9,13 +9,13 @@ use super::key::TaskKey;
 
 /// Cancellation tokens of the tasks that are being claimed and prepared.
 #[derive(Debug, Default)]
-pub(crate) struct Starts {
+pub(crate) struct PendingStarts {
     tokens: Mutex<BTreeMap<TaskKey, CancellationToken>>,
     /// Reason of the last failed claim; none after a success.
     trouble: Mutex<Option<String>>,
 }
 
-impl Starts {
+impl PendingStarts {
     /// Records that a start begins. A task has at most one.
     pub(crate) fn begin(&self, key: &TaskKey) -> CancellationToken {
         let token = CancellationToken::new();
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn a_trouble_is_new_where_it_is_another_one_or_was_over() {
-        let starts = Starts::default();
+        let pending = PendingStarts::default();
         let told = [Some("full"), Some("full"), Some("closed"), Some("full"), None, Some("full")];
-        let told = told.map(|why| starts.is_new_trouble(why));
+        let told = told.map(|why| pending.is_new_trouble(why));
         assert_eq!(told, [true, false, true, true, false, true]);
     }
 }
