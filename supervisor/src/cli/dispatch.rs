@@ -16,7 +16,7 @@ use base::failure::Failure;
 use base::given;
 use base::owner::{OwnerLock, Ownership};
 use base::terminal::complain;
-use daemon::{Extent, TaskKey};
+use daemon::{DaemonMode, TaskKey};
 use setup::config::Tuning;
 use verbs::{Dispatch, Dispatched, Events, Runs, Show, Shown, Spawned};
 
@@ -141,9 +141,14 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, 
         start_log(Output::new(false, base::terminal::Colour::Never), "info", LogFormat::Text);
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
-    let known =
-        daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, mcp::mount(surface()), || {})
-            .await?;
+    let known = daemon::run(
+        client.root().clone(),
+        DaemonMode::UntilIdle(verb.max),
+        tuning,
+        mcp::mount(surface()),
+        || {},
+    )
+    .await?;
     let mut dispatched = Dispatched::default();
     let mut code = 0;
     for event in since(client, before).await? {

@@ -18,7 +18,7 @@ use base::failure::Failure;
 use base::invocation::Invocation;
 use base::paths::Root;
 use base::terminal::Screen;
-use daemon::gc::{self, Fate, Owner, Scratch};
+use daemon::gc::{self, CollectResult, Owner, Scratch};
 
 /// The flags that select tasks by something other than a list of ids.
 const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];
@@ -104,7 +104,7 @@ impl Verb for Archive {
         let mut bulk = call
             .write(move |board, actor| {
                 let deleted = Bulk::each(board, ids, |board, id| {
-                    if let Some(Fate::Stuck(why)) = kept.get(id) {
+                    if let Some(CollectResult::Stuck(why)) = kept.get(id) {
                         return Err(kernel::Error::Conflict {
                             message: format!("the workspace of {id} cannot be removed: {why}"),
                             hint: Some("nothing was deleted; fix that and try again".to_owned()),
@@ -112,7 +112,7 @@ impl Verb for Archive {
                     }
                     board.delete(id, actor)?;
                     let note = match kept.get(id) {
-                        Some(Fate::Foreign(why)) => {
+                        Some(CollectResult::Foreign(why)) => {
                             Some(format!("what is in place of its workspace is kept: {why}"))
                         }
                         _ => None,
@@ -178,8 +178,8 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
         let over = |one: &&mut One| one.ok && one.status == Some(kernel::Status::Archived);
         for one in bulk.results.iter_mut().filter(over) {
             match gc::remove_archived(service.root(), &board, &one.id) {
-                Ok(Fate::Absent | Fate::Gone(_)) => {}
-                Ok(Fate::Foreign(why) | Fate::Stuck(why)) => {
+                Ok(CollectResult::Absent | CollectResult::Gone(_)) => {}
+                Ok(CollectResult::Foreign(why) | CollectResult::Stuck(why)) => {
                     one.note = Some(format!("its workspace is kept: {why}"));
                 }
                 Err(failure) => tracing::warn!(task = %one.id, error = %failure, "workspace_not_removed"),
@@ -211,7 +211,7 @@ async fn remove_workspaces(
     call: &Call,
     ids: &[TaskId],
     loss: Loss,
-) -> Result<BTreeMap<TaskId, Fate>, Failure> {
+) -> Result<BTreeMap<TaskId, CollectResult>, Failure> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -236,7 +236,7 @@ async fn remove_workspaces(
             .into_iter()
             .map(|(task, runs)| {
                 let kept = gc::sessions_of_task(root, &board, &task.id, Sweep::Remove);
-                if matches!(kept, Fate::Foreign(_) | Fate::Stuck(_)) {
+                if matches!(kept, CollectResult::Foreign(_) | CollectResult::Stuck(_)) {
                     return (task.id, kept);
                 }
                 if !gc::has_scratch(&task) {

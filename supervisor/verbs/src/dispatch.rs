@@ -13,7 +13,9 @@ use api::{Audience, Call, Effect, Verb, flag};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen, printable};
-use daemon::{Asked, Claim, Claimant, Event, Known, OwnerLink, Room, TaskKey, Waiting, look};
+use daemon::{
+    Capacity, Claim, ClaimInputs, Claimant, Event, NotAdmitted, OwnerLink, RosterAndConfig, TaskKey, scan,
+};
 use host::headroom;
 use setup::roster::Roster;
 
@@ -106,7 +108,7 @@ pub struct Dispatched {
     #[serde(default)]
     pub(crate) auto_assigned_default: Vec<TaskId>,
     /// Ready tasks that wait, each with its reason.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<NotAdmitted>,
 }
 
 impl Dispatched {
@@ -206,7 +208,7 @@ impl Command for Dispatch {
 }
 
 /// Returns the daemon's free slots; without a daemon, the slots beside the runs that are still active.
-async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
+async fn room(call: &Call, roster: Arc<Roster>) -> Result<Capacity, Failure> {
     if let Some(daemon) = OwnerLink::of(&call.service) {
         return daemon.ask(Event::Room).await;
     }
@@ -219,14 +221,14 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Room, Failure> {
             let claim = |run: Run| {
                 let task = view.expect_task(&run.task_id)?;
                 let key = TaskKey { board: board.clone(), task: run.task_id };
-                let asked = Asked { policy: run.policy.as_deref(), ..Asked::by(&task) };
+                let asked = ClaimInputs { policy: run.policy.as_deref(), ..ClaimInputs::by(&task) };
                 let who = Claimant { tenant: run.tenant, profile: run.profile };
-                Ok(Claim::new(key, who, asked, Known { roster: &roster, config: &config }))
+                Ok(Claim::new(key, who, asked, RosterAndConfig { roster: &roster, config: &config }))
             };
             ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
         })
         .await?;
-    let room = Room::beside(&running, call.service.config()).measured(headroom::read);
+    let room = Capacity::with_running(&running, call.service.config()).measured(headroom::read);
     let room = room.keeping(&name, &holds, kernel::SystemClock.now());
     let service = Arc::clone(&call.service);
     let others = tokio::task::spawn_blocking(move || {
@@ -251,7 +253,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
     let mut room = room(call, Arc::clone(&roster)).await?.limited(max);
     let board = call.board()?.name().clone();
     call.read(move |view| {
-        let looked = look(view, &board, &mut room, &roster)?;
+        let looked = scan(view, &board, &mut room, &roster)?;
         let mut plan = Dispatched::default();
         for (candidate, _) in looked.admitted {
             plan.spawned.push(Spawned {
@@ -282,14 +284,14 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
                 Err(why) => {
                     let why = why.waiting();
-                    plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                    plan.waiting.push(NotAdmitted { board: board.clone(), task: task.id, why });
                     continue;
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
             let who = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
-            let known = Known { roster: &roster, config: &config };
-            let claim = Claim::new(key, who, Asked::by(&task), known);
+            let known = RosterAndConfig { roster: &roster, config: &config };
+            let claim = Claim::new(key, who, ClaimInputs::by(&task), known);
             let refusal = room.refusal(&claim);
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {
@@ -306,7 +308,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                         )
                     };
                     let why = why.unwrap_or_else(turn);
-                    plan.waiting.push(Waiting { board: board.clone(), task: task.id, why });
+                    plan.waiting.push(NotAdmitted { board: board.clone(), task: task.id, why });
                 }
             }
         }

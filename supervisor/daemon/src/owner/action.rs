@@ -4,8 +4,8 @@ use kernel::{BoardName, Candidate, Hold, Run, TaskId, Timestamp};
 use shim::rundir::StopRequest;
 
 use super::admission::Claim;
-use super::backoff::Kept;
-use super::room::Room;
+use super::backoff::BreakerChange;
+use super::capacity::Capacity;
 use crate::run::attempt::Attempt;
 use crate::run::key::TaskKey;
 use crate::run::live::ShimHandle;
@@ -41,7 +41,7 @@ pub struct BoardWork {
 pub(crate) enum Action {
     /// Read the pending work of a board, and send it as an event. The time is the start of the search for tasks whose
     /// assignee is no lane.
-    Read(BoardName, Box<Room>, Timestamp),
+    Read(BoardName, Box<Capacity>, Timestamp),
     /// Let a board promote the tasks that are due.
     Wake(BoardName),
     /// Stop serving a board.
@@ -55,7 +55,7 @@ pub(crate) enum Action {
     /// Record on a task that nothing here can run it.
     NoteNonspawnable(TaskKey, String),
     /// Store a breaker on a board, or remove it.
-    Keep(BoardName, Kept),
+    Keep(BoardName, BreakerChange),
     /// Set the timer.
     Arm(Option<Timestamp>),
     /// Print a message on the daemon's terminal.

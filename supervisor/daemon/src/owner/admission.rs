@@ -12,7 +12,7 @@ use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, 
 use workspace::WorkspaceSpec;
 
 use super::snapshot::PoolUse;
-use crate::run::environment::{Environment, Known, Needs};
+use crate::run::environment::{Environment, Needs, RosterAndConfig};
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::config::admission::{Limits, Pools};
@@ -30,16 +30,16 @@ pub struct Claimant {
 
 /// Fields of a task that decide its resource claim.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct ClaimInputs<'a> {
     pub policy: Option<&'a str>,
     pub workspace: &'a str,
     /// Pools that the task itself names.
     pub pools: &'a BTreeSet<Pool>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ClaimInputs<'a> {
     pub fn by(task: &'a Task) -> Self {
-        Asked { policy: task.policy.as_deref(), workspace: &task.workspace, pools: &task.pools }
+        ClaimInputs { policy: task.policy.as_deref(), workspace: &task.workspace, pools: &task.pools }
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Claim {
     /// Lane, pools, and the limits on concurrent runs from the files of profile and lane.
     pub share: Share,
     /// Directory of a `dir` workspace, which the task needs for itself, as named. A name that leads through a symbolic
-    /// link is refused at creation and at the start, so no look at the file system is needed here. Such a look could
+    /// link is refused at creation and at the start, so no access to the file system is needed here. Such an access could
     /// block.
     pub place: Option<PathBuf>,
     /// Environments that it shares with other tasks; none if its profile is not known.
@@ -98,10 +98,10 @@ fn slots(cap: usize, depth: u32) -> usize {
 
 impl Claim {
     /// Makes the claim of a candidate.
-    pub fn of(board: &BoardName, candidate: &Candidate, known: Known<'_>) -> Self {
+    pub fn of(board: &BoardName, candidate: &Candidate, known: RosterAndConfig<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
         let who = Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
-        let asked = Asked {
+        let asked = ClaimInputs {
             policy: candidate.policy.as_deref(),
             workspace: &candidate.workspace,
             pools: &candidate.pools,
@@ -114,8 +114,8 @@ impl Claim {
     pub fn new(
         key: TaskKey,
         who: Claimant,
-        Asked { policy, workspace, pools }: Asked<'_>,
-        known: Known<'_>,
+        ClaimInputs { policy, workspace, pools }: ClaimInputs<'_>,
+        known: RosterAndConfig<'_>,
     ) -> Self {
         let profile = who.profile.as_ref();
         let needs = profile.map(|profile| Needs::of(&key, profile, policy, workspace, known));

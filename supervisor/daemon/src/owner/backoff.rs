@@ -6,8 +6,8 @@
 //!
 //! See decision 0129.
 
+mod breaker_change;
 mod host;
-mod kept;
 #[cfg(test)]
 mod testing;
 
@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
 
+pub(crate) use self::breaker_change::BreakerChange;
 pub(crate) use self::host::Died;
 use self::host::HostBreakers;
-pub(crate) use self::kept::Kept;
 use super::wait::{FIRST, Wait, after};
 use crate::run::attempt::Charge;
 use crate::run::environment::Environment;
@@ -50,7 +50,7 @@ impl Breaker {
 
     /// Returns the command that triggers a probe at once, if the breaker is open.
     fn release(&self, environment: &Environment) -> Option<String> {
-        self.is_open().then(|| kept::release(&self.board, &environment.hold()))
+        self.is_open().then(|| breaker_change::release(&self.board, &environment.hold()))
     }
 }
 
@@ -97,7 +97,7 @@ pub struct Backoff {
     /// Breakers of tenants with several immediate deaths.
     host: HostBreakers,
     /// Breakers that boards are to store, or to remove.
-    kept: Vec<(BoardName, Kept)>,
+    kept: Vec<(BoardName, BreakerChange)>,
 }
 
 impl Default for Backoff {
@@ -162,7 +162,7 @@ impl Backoff {
             self.wait(why, times, now)
         } else {
             let wait = Wait::seldom(why, times, now);
-            self.kept.push((board.clone(), Kept::open(environment.hold(), &wait)));
+            self.kept.push((board.clone(), BreakerChange::open(environment.hold(), &wait)));
             wait
         };
         self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
@@ -191,7 +191,7 @@ impl Backoff {
             {
                 freed = true;
                 if breaker.is_open() {
-                    self.kept.push((breaker.board, Kept::Closed(environment.hold())));
+                    self.kept.push((breaker.board, BreakerChange::Closed(environment.hold())));
                 }
                 // The environment works for this task, so the fault may lie with the last one that failed in it.
                 if let Some(by) = breaker.by.filter(|by| by != key) {

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp, WaitingCode};
 
-use self::boards::{BoardState, Look};
+use self::boards::{BoardState, ReadState};
 use super::action::{Action, BoardWork};
 use super::admission::{Claim, Claimant};
 use super::backoff::{Allowance, Backoff};
+use super::capacity::Capacity;
 use super::event::Event;
-use super::extent::Extent;
-use super::room::Room;
+use super::mode::DaemonMode;
 use super::stopping::{StopMode, next_mode, sharper_mode};
 use crate::run::attempt::{Attempt, Terms};
 use crate::run::environment::Needs;
@@ -55,7 +55,7 @@ pub(crate) struct Dispatcher {
     /// Boards found damaged while they were served; they are not read any more.
     damaged: BTreeSet<BoardName>,
     slots: BTreeMap<TaskKey, Slot>,
-    extent: Extent,
+    mode: DaemonMode,
     started: usize,
     stopping: Option<StopMode>,
     drain_until: Option<Timestamp>,
@@ -71,12 +71,12 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     /// Makes the state for boards without live runs.
-    pub(crate) fn new(boards: Vec<BoardName>, extent: Extent, config: Arc<Config>) -> Self {
+    pub(crate) fn new(boards: Vec<BoardName>, mode: DaemonMode, config: Arc<Config>) -> Self {
         Dispatcher {
             boards: boards.into_iter().map(|name| (name, BoardState::default())).collect(),
             damaged: BTreeSet::new(),
             slots: BTreeMap::new(),
-            extent,
+            mode,
             started: 0,
             stopping: None,
             drain_until: None,
@@ -171,7 +171,7 @@ impl Dispatcher {
                 Vec::new()
             }
             Event::Room(reply) => {
-                drop(reply.send(self.room()));
+                drop(reply.send(self.capacity()));
                 Vec::new()
             }
         };
@@ -185,18 +185,18 @@ impl Dispatcher {
     }
 
     /// Returns the current capacity.
-    fn room(&self) -> Room {
-        self.room_beside(None)
+    fn capacity(&self) -> Capacity {
+        self.capacity_with(None)
     }
 
     /// Returns the current capacity, without regard to the tenants of the named board.
-    fn room_beside(&self, board: Option<&BoardName>) -> Room {
+    fn capacity_with(&self, board: Option<&BoardName>) -> Capacity {
         let running = self.slots.values().map(|slot| &slot.claim);
-        let room = Room::beside(running, Arc::clone(&self.config))
-            .known(&self.backoff, self.stopping)
+        let capacity = Capacity::with_running(running, Arc::clone(&self.config))
+            .with_owner_state(&self.backoff, self.stopping)
             .measured(self.gauge)
             .limited(self.budget());
-        if self.has_tenants_beside(board) { room.shared() } else { room }
+        if self.has_tenants_beside(board) { capacity.shared() } else { capacity }
     }
 
     /// True if a board other than the named one has, or had, a tenant. Boards that were not read yet may have one.
@@ -239,7 +239,7 @@ impl Dispatcher {
         actions
     }
 
-    /// Starts the tasks that a look has admitted, if they may still start: other runs may have begun since, on other
+    /// Starts the tasks that a scan has admitted, if they may still start: other runs may have begun since, on other
     /// boards too.
     fn start_admitted(
         &mut self,
@@ -248,11 +248,11 @@ impl Dispatcher {
         now: Timestamp,
     ) -> Vec<Action> {
         let probes = self.backoff.allowance() == Allowance::OneProbe;
-        let mut room = self.room();
+        let mut capacity = self.capacity();
         let mut actions = Vec::new();
         let mut overtaken = false;
         for (candidate, claim) in admitted {
-            match room.admit(&claim) {
+            match capacity.admit(&claim) {
                 Ok(()) => {
                     self.started += 1;
                     let slot = Slot::of(claim.clone());
@@ -276,7 +276,7 @@ impl Dispatcher {
         if let Some(state) = self.boards.get_mut(board) {
             state.waiting = state.waiting.saturating_sub(u64::try_from(actions.len()).unwrap_or(u64::MAX));
             if overtaken {
-                state.look = Look::Overtaken;
+                state.read = ReadState::Overtaken;
             }
         }
         if probes {
@@ -299,10 +299,10 @@ impl Dispatcher {
 
     /// Returns the number of tasks that a limited pass may still start.
     fn budget(&self) -> Option<usize> {
-        match self.extent {
-            Extent::Forever | Extent::UntilIdle(None) => None,
-            Extent::Ending => Some(0),
-            Extent::UntilIdle(Some(max)) => Some(max.saturating_sub(self.started)),
+        match self.mode {
+            DaemonMode::Forever | DaemonMode::UntilIdle(None) => None,
+            DaemonMode::Ending => Some(0),
+            DaemonMode::UntilIdle(Some(max)) => Some(max.saturating_sub(self.started)),
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::action::BoardWork;
 use super::admission::Claim;
-use super::room::Room;
+use super::capacity::Capacity;
 use super::snapshot::Snapshot;
 use super::stopping::{StopMode, StopPlan};
 use crate::run::key::TaskKey;
@@ -46,5 +46,5 @@ pub enum Event {
     /// Stop serving a board, unless one of its runs is live.
     Forget(BoardName, oneshot::Sender<Result<(), Failure>>),
     /// A request for the current capacity, to see which tasks may start without starting them.
-    Room(oneshot::Sender<Room>),
+    Room(oneshot::Sender<Capacity>),
 }

@@ -10,7 +10,7 @@ use super::board::{apply_budgets, follow_set_clock, keep_breaker, note_nonspawna
 use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
-use super::look::read_board;
+use super::scan::read_board;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
 use crate::run::report::Report;
@@ -56,7 +56,9 @@ pub(crate) async fn own(
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Read(board, room, noted) => read_board(context, link, &roster, board, *room, noted),
+                Action::Read(board, capacity, noted) => {
+                    read_board(context, link, &roster, board, *capacity, noted)
+                }
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
@@ -94,8 +96,8 @@ pub(crate) async fn own(
                     roster = reload(context);
                     apply_budgets(context);
                     for action in dispatcher.reconfigure(context.service.config()) {
-                        if let Action::Read(board, room, noted) = action {
-                            read_board(context, link, &roster, board, *room, noted);
+                        if let Action::Read(board, capacity, noted) = action {
+                            read_board(context, link, &roster, board, *capacity, noted);
                         }
                     }
                     notices.ready();

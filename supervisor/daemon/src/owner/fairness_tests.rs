@@ -116,10 +116,10 @@ proptest! {
             running.retain(|_, ends| *ends > step);
             ended += before - running.len();
             let claims: Vec<Claim> = running.keys().map(|at| claim(*at, &jobs[*at])).collect();
-            let mut room = Room::beside(&claims, Arc::clone(&config)).shared();
+            let mut capacity = Capacity::with_running(&claims, Arc::clone(&config)).shared();
             let is_ready = |at: &usize| jobs[*at].arrives <= step;
             order.retain(|at| {
-                let starts = is_ready(at) && room.admit(&claim(*at, &jobs[*at])).is_ok();
+                let starts = is_ready(at) && capacity.admit(&claim(*at, &jobs[*at])).is_ok();
                 if starts {
                     running.insert(*at, step.saturating_add(jobs[*at].lasts));
                 }

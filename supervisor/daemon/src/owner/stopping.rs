@@ -63,7 +63,7 @@ pub(crate) fn sharper_mode(before: Option<StopMode>) -> StopMode {
 
 /// A run that the daemon can neither end nor wait for, and leaves as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct RemainingRun {
     pub task: TaskId,
     pub run: RunId,
     /// Known state of its processes.
@@ -73,10 +73,10 @@ pub struct Left {
     pub(crate) is_unkillable: bool,
 }
 
-impl Left {
+impl RemainingRun {
     /// Describes a live run.
     pub fn of(live: &LiveRun) -> Self {
-        Left {
+        RemainingRun {
             task: live.task.clone(),
             run: live.run,
             note: live.note.clone().unwrap_or_default(),
@@ -101,7 +101,7 @@ pub struct StopPlan {
     pub grace_seconds: u64,
     /// Runs that it can neither end nor wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<Left>,
+    pub left: Vec<RemainingRun>,
     /// Boards with runs that it does not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<BoardName>,

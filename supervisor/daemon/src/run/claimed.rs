@@ -73,10 +73,10 @@ pub fn search(
         worktree: note.worktree.clone(),
         workspace: spec.cwd,
     };
-    let (read, write) = note
-        .begun
-        .as_ref()
-        .map_or_else(|| (job::system_reads(), vec![claims.workspace.clone()]), super::evidence::Begun::reach);
+    let (read, write) = note.begun.as_ref().map_or_else(
+        || (job::system_reads(), vec![claims.workspace.clone()]),
+        super::evidence::GitStart::reach,
+    );
     match job::work_unless(cancel, note.identity(), read, write, Job::FindClaims { claims }) {
         Ok(Outcome::Unfounded(Some(unfounded))) => Search::Unfounded(refused(&unfounded)),
         Ok(_) => Search::Founded,

@@ -20,7 +20,7 @@ use host::worker_user::job_user;
 
 /// Request for the changes of a task.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct DiffRequest {
     pub task: Task,
     /// All runs of the task, oldest first.
     pub runs: Vec<Run>,
@@ -58,7 +58,7 @@ struct Live {
 }
 
 /// Parameters of the job process.
-struct Look {
+struct DiffJob {
     of: DiffOf,
     live: Option<Worktree>,
     identity: Option<Identity>,
@@ -69,10 +69,10 @@ struct Look {
 pub fn diff(
     root: &Root,
     board: &BoardName,
-    wanted: &Wanted,
+    wanted: &DiffRequest,
     cancel: &CancellationToken,
 ) -> Result<Work, Failure> {
-    let Wanted { task, runs, run, detail } = wanted;
+    let DiffRequest { task, runs, run, detail } = wanted;
     let mut stood = Vec::new();
     // A check only tests the work.
     for one in runs.iter().filter(|one| one.purpose != Purpose::Check && run.is_none_or(|run| run == one.id))
@@ -86,9 +86,12 @@ pub fn diff(
     let of = |path: PathBuf, end: Option<String>| DiffOf { path, base: base.clone(), end, detail: *detail };
     let (run, live) = (last.run.id, last.live.is_some());
     let look = match last.live {
-        Some(live) => {
-            Look { of: of(live.tree, None), live: live.worktree, identity: live.identity, reach: live.reach }
-        }
+        Some(live) => DiffJob {
+            of: of(live.tree, None),
+            live: live.worktree,
+            identity: live.identity,
+            reach: live.reach,
+        },
         None => left(task, runs, &last, of, cancel)?,
     };
     if look.identity.is_none() && nix::unistd::geteuid().is_root() {
@@ -130,7 +133,7 @@ fn left(
     last: &Stood<'_>,
     of: impl Fn(PathBuf, Option<String>) -> DiffOf,
     cancel: &CancellationToken,
-) -> Result<Look, Failure> {
+) -> Result<DiffJob, Failure> {
     let gone = |why: &str| {
         Failure::new(Code::NotFound, format!("the work of run {} no longer exists: {why}", last.run.id))
             .hint(format!("supervisor show {} has what was found at its end", task.id))
@@ -172,10 +175,10 @@ fn left(
         (None, Some(head)) => of(ground, Some(head.clone())),
         (None, None) => return Err(gone("it has committed nothing, and its tree is gone")),
     };
-    Ok(Look { of, live: None, identity, reach })
+    Ok(DiffJob { of, live: None, identity, reach })
 }
 
-fn nothing(wanted: &Wanted) -> Failure {
+fn nothing(wanted: &DiffRequest) -> Failure {
     let id = &wanted.task.id;
     let (message, hint) = match wanted.run {
         Some(run) if !wanted.runs.iter().any(|one| one.id == run) => {

@@ -16,7 +16,7 @@ use policies::Identity;
 use shim::shortage::is_shortage;
 
 use super::fault::LaunchError;
-use super::note::Note;
+use super::run_state::RunState;
 use super::stage::Stage;
 use base::failure::Failure;
 use base::paths::Root;
@@ -63,11 +63,11 @@ pub fn provide(
     blobs: &Blobs,
 ) -> Result<(), Failure> {
     let dir = root.run_files(board, run);
-    // Without a note or a directory, the run has no worker yet.
-    let note = Note::read(&root.run_dir(board, run))
-        .map_err(|e| Failure::failed(format!("the note of run {run} cannot be read: {e}")))?;
-    let Some(note) = note.filter(|_| dir.is_dir()) else { return Ok(()) };
-    place(&dir, note.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
+    // Without a state or a directory, the run has no worker yet.
+    let run_state = RunState::read(&root.run_dir(board, run))
+        .map_err(|e| Failure::failed(format!("the state of run {run} cannot be read: {e}")))?;
+    let Some(run_state) = run_state.filter(|_| dir.is_dir()) else { return Ok(()) };
+    place(&dir, run_state.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
 }
 
 /// Copies a file under another name and renames it, so that a worker never sees a partial file.

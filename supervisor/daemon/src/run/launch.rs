@@ -16,11 +16,11 @@ use super::fault::LaunchError;
 use super::files;
 use super::kept_files::{self, Inhabitant};
 use super::login_shell;
-use super::note::Note;
 use super::order::{Host, Order};
 use super::place;
 use super::private::Private;
-use super::session::{self, Kept, Next, SessionOwner, Standing};
+use super::run_state::RunState;
+use super::session::{self, Next, SessionDir, SessionDirState, SessionOwner};
 use super::stage::Stage;
 use super::surroundings::{Parts, closed_places, surroundings};
 use super::survivors::ROOT_ID;
@@ -108,8 +108,10 @@ pub(crate) fn prepare(
     };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
     let kept = kept(host, order, identity, &prepared.path)?;
-    let resume =
-        order.resume.as_ref().filter(|_| kept.as_ref().is_some_and(|kept| kept.standing == Standing::Kept));
+    let resume = order
+        .resume
+        .as_ref()
+        .filter(|_| kept.as_ref().is_some_and(|kept| kept.state == SessionDirState::Existing));
     let context = match resume.map(|resume| &resume.next) {
         Some(Next::Resume(news)) => news,
         Some(Next::Fork(_)) | None => &order.context,
@@ -165,7 +167,7 @@ pub(crate) fn prepare(
     failpoint::pass("after-run-dir");
     let lane = named_hosts(order);
     // Written before the shim starts: the end of the run depends on it.
-    let note = Note {
+    let run_state = RunState {
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
@@ -178,7 +180,7 @@ pub(crate) fn prepare(
         lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };
-    note.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
+    run_state.write(&path).map_err(|e| LaunchError::system(STAGE, &e))?;
     authorities::make(&order.policy, order.run.id, &path, &private.home)?;
     let policy = order.policy.clone();
     Ok(Launch { dir, prepared, identity, deadline_us, cgroup, policy, lane, spare })
@@ -217,7 +219,7 @@ fn kept(
     order: &Order,
     identity: Option<Identity>,
     workspace: &Path,
-) -> Result<Option<Kept>, LaunchError> {
+) -> Result<Option<SessionDir>, LaunchError> {
     let (Some(_), Some(profile)) = (order.lane.state(), &order.run.profile) else { return Ok(None) };
     if order.run.purpose == Purpose::Check {
         return Ok(None);

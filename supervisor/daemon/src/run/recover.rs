@@ -10,12 +10,12 @@ use shim::rundir::{LockState, RunDir, RunDirError, StopReason, StopRequest, VERS
 
 use super::attempt::{Charge, Terms};
 use super::context::Context;
-use super::environment::{Known, Needs};
+use super::environment::{Needs, RosterAndConfig};
 use super::key::TaskKey;
 use super::live::LiveRun;
-use super::note::Note;
+use super::run_state::RunState;
 use super::run_task::adopt;
-use super::{remains, survivors};
+use super::{remaining_processes, survivors};
 use base::failure::Failure;
 use host::{ended, remove, watch};
 use net::proxy::Served;
@@ -44,7 +44,7 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
         let live = LiveRun::of(board.name(), run, task.as_ref());
-        let known = Known { roster: &context.service.roster(), config: &context.service.config() };
+        let known = RosterAndConfig { roster: &context.service.roster(), config: &context.service.config() };
         let needs = run
             .profile
             .as_ref()
@@ -70,17 +70,17 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
     Ok(recovered)
 }
 
-/// Returns the resources that a run took at its start; without a readable note, the resources that it would take now.
+/// Returns the resources that a run took at its start; without a readable state, the resources that it would take now.
 fn share(
     context: &Context,
     board: &BoardName,
     run: &Run,
     named: &BTreeSet<Pool>,
-    Known { roster, config }: Known<'_>,
+    RosterAndConfig { roster, config }: RosterAndConfig<'_>,
 ) -> Share {
-    let note = Note::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
+    let run_state = RunState::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
     let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
-    note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
+    run_state.and_then(|run_state| run_state.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 
 /// Restores the limits of a live run. If the policy's limits cannot be enforced, returns a request to end the run,
@@ -103,7 +103,7 @@ fn reopen_proxy(context: &Context, board: &Arc<BoardHandle>, run: &Run, task: Op
         run: run.id,
         tenant: task.and_then(|task| task.tenant.clone()),
         policy: &spec.policy,
-        lane: Note::read(dir.path()).ok().flatten().and_then(|note| note.lane),
+        lane: RunState::read(dir.path()).ok().flatten().and_then(|run_state| run_state.lane),
         keeper,
         dir: dir.path(),
         stores: context.host.root.secret_stores(),
@@ -165,7 +165,7 @@ fn sweep_homes(context: &Arc<Context>, board: &BoardHandle, open: &[Run]) {
 pub(crate) fn groups_of(context: &Context, board: &BoardName, run: &Run) -> BTreeSet<PathBuf> {
     let mut groups = context.host.groups(board, run.id);
     if !context.host.root.run_dir(board, run.id).exists() {
-        let mark = remains::mark_of(run, None, &context.host.root_id);
+        let mark = remaining_processes::mark_of(run, None, &context.host.root_id);
         let found = mark.and_then(|mark| mark.find().map_err(|e| e.to_string()));
         match found {
             Ok(found) => groups.extend(survivors::groups(&found)),

@@ -50,14 +50,14 @@ pub(super) struct Leftover {
 }
 
 impl Leftover {
-    /// Makes the state before the first look.
+    /// Makes the state before the first check.
     pub(super) fn of(board: &BoardHandle, run: RunId) -> Self {
         let is_unkillable = board.readers().with(|view| view.is_unkillable(run)).unwrap_or(false);
         Leftover { stuck: Stuck::default(), is_unkillable, noted: Vec::new() }
     }
 
-    /// Adds the result of a look: processes that SIGKILL was sent to. Returns the report of the delay.
-    pub(super) async fn looked(
+    /// Adds the result of a check: processes that SIGKILL was sent to. Returns the report of the delay.
+    pub(super) async fn checked(
         &mut self,
         board: &BoardHandle,
         key: &TaskKey,

@@ -10,7 +10,7 @@ use kernel::{
 
 use super::bench::Bench;
 use super::dice::Dice;
-use super::ledger::{Ledger, Told, Unanswered};
+use super::ledger::{AcknowledgedTask, Ledger, Unanswered};
 use super::plant::Plant;
 
 /// Limit on the tasks of the board.
@@ -46,7 +46,7 @@ pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant
             let person = Actor::person(if dice.one_in(2) { "alice" } else { "carol" });
             let task = id.clone();
             let done = bench.call(move |board| one(board, said, &task, other, &person));
-            told(&format!("{said} {id}"), &done)
+            outcome_text(&format!("{said} {id}"), &done)
         }
     }
 }
@@ -83,7 +83,7 @@ const WORDS: [&str; 28] = [
     "beat for",
 ];
 
-fn told<T>(what: &str, done: &Result<T, Error>) -> String {
+fn outcome_text<T>(what: &str, done: &Result<T, Error>) -> String {
     match done {
         Ok(_) => what.to_owned(),
         Err(error) => format!("{what}: {error}"),
@@ -172,7 +172,7 @@ fn create(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
         Ok(created) => {
             let id = created.task.id;
             let said = format!("create {id}");
-            ledger.tasks.insert(id, Told { title, comments: Vec::new() });
+            ledger.tasks.insert(id, AcknowledgedTask { title, comments: Vec::new() });
             said
         }
         Err(error) => format!("create {title}: {error}"),
@@ -188,8 +188,8 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
     ledger.unanswered = Some(Unanswered { task: id.clone(), text, request });
     if plant == Some(Plant::DropAcknowledged) && number.is_multiple_of(4) {
         let Some(lost) = ledger.unanswered.take() else { return String::new() };
-        if let Some(told) = ledger.tasks.get_mut(id) {
-            told.comments.push(lost.text);
+        if let Some(acknowledged) = ledger.tasks.get_mut(id) {
+            acknowledged.comments.push(lost.text);
         }
         return format!("comment {id}");
     }
@@ -206,8 +206,8 @@ fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
     let done = bench.call_once(request, job);
     match &done {
         Ok(_) => {
-            if let Some(told) = ledger.tasks.get_mut(&task) {
-                told.comments.push(text);
+            if let Some(acknowledged) = ledger.tasks.get_mut(&task) {
+                acknowledged.comments.push(text);
             }
             ledger.unanswered = None;
         }
@@ -215,7 +215,7 @@ fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
         Err(Error::Storage { .. } | Error::Writer { .. }) => {}
         Err(_) => ledger.unanswered = None,
     }
-    told(&format!("comment {task}"), &done)
+    outcome_text(&format!("comment {task}"), &done)
 }
 
 fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> String {
@@ -230,7 +230,7 @@ fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> Str
             board.unlink(&parent, &child, &person)
         }
     });
-    told(&said, &done)
+    outcome_text(&said, &done)
 }
 
 /// Archives a task, or deletes an archived one.
@@ -248,7 +248,7 @@ fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     if matches!(done, Ok(true) | Err(Error::NotFound { .. })) {
         ledger.forget(&id);
     }
-    told(&format!("clear {id}"), &done)
+    outcome_text(&format!("clear {id}"), &done)
 }
 
 /// Releases all holds, and reclaims runs that cannot be judged.

@@ -10,7 +10,7 @@ use kernel::{
 use super::bench::Bench;
 use super::dice::Dice;
 use super::host::{Host, WorkerLife};
-use super::ledger::{Ledger, Speaker, Told};
+use super::ledger::{AcknowledgedTask, Ledger, Speaker};
 use super::plant::Plant;
 
 /// Result of a worker's write.
@@ -103,7 +103,7 @@ fn speak(
             match wrote {
                 Wrote::Verdict(kind) if about == speaker.task => drop(ledger.verdicts.insert(run, kind)),
                 Wrote::Task(id, title) => {
-                    drop(ledger.tasks.insert(id, Told { title, comments: Vec::new() }));
+                    drop(ledger.tasks.insert(id, AcknowledgedTask { title, comments: Vec::new() }));
                 }
                 Wrote::Verdict(_) | Wrote::Else => {}
             }

@@ -51,7 +51,9 @@ fn runs_that_die_at_once_in_a_short_time_stop_their_tenant_and_one_that_lives_go
     );
     assert!(told.text.contains("`supervisor release --host-of acme`"), "{}", told.text);
     assert_eq!((told.until, backoff.nearest()), (Some(at(82)), Some(at(82))));
-    assert!(matches!(&backoff.take_changed()[..], [(_, Kept::Open(_, _, until))] if *until == at(82)));
+    assert!(
+        matches!(&backoff.take_changed()[..], [(_, BreakerChange::Open(_, _, until))] if *until == at(82))
+    );
 
     assert!(backoff.expire(at(82)));
     assert_eq!(deaths(&backoff), None, "one tries");
@@ -65,7 +67,7 @@ fn runs_that_die_at_once_in_a_short_time_stop_their_tenant_and_one_that_lives_go
     backoff.lives(&key(7), at(144));
     assert!(!backoff.expire(at(145)) && backoff.expire(at(146)));
     assert_eq!((deaths(&backoff), backoff.broken().len()), (None, 0));
-    assert!(matches!(backoff.take_changed().last(), Some((_, Kept::Closed(_)))));
+    assert!(matches!(backoff.take_changed().last(), Some((_, BreakerChange::Closed(_)))));
 }
 
 #[test]

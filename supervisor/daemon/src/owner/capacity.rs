@@ -20,7 +20,7 @@ pub(crate) const DISABLED: &str =
 
 /// Capacity at one time: all that decides whether a task may start. An admitted task is counted at once.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct Capacity {
     tally: Tally,
     admitted: usize,
     /// Tenants of admitted tasks.
@@ -35,14 +35,14 @@ pub struct Room {
     config: Arc<Config>,
 }
 
-impl Room {
+impl Capacity {
     /// Makes the capacity beside running tasks, with nothing else known.
-    pub fn beside<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
+    pub fn with_running<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
         let mut tally = Tally::of(running);
         if config.names_tenants() {
             tally.share();
         }
-        Room {
+        Capacity {
             tally,
             admitted: 0,
             started: BTreeSet::new(),
@@ -57,8 +57,8 @@ impl Room {
 
     /// Adds the owner's state: failures, waits, and a stop in progress.
     #[must_use]
-    pub fn known(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
-        Room { backoff: backoff.clone(), stopping, ..self }
+    pub fn with_owner_state(self, backoff: &Backoff, stopping: Option<StopMode>) -> Self {
+        Capacity { backoff: backoff.clone(), stopping, ..self }
     }
 
     /// Adds the breakers that a board stores, for a caller outside of the daemon.
@@ -73,7 +73,7 @@ impl Room {
     #[must_use]
     pub fn measured(self, gauge: Gauge) -> Self {
         let lack = lack(&self.config.dispatch, gauge);
-        Room { lack, ..self }
+        Capacity { lack, ..self }
     }
 
     /// Keeps the reserve of slots from tasks without a tenant too, because some board has, or may have, a tenant.
@@ -100,7 +100,7 @@ impl Room {
     #[must_use]
     pub fn limited(self, most: Option<usize>) -> Self {
         let budget = self.budget.into_iter().chain(most).min();
-        Room { budget, ..self }
+        Capacity { budget, ..self }
     }
 
     /// Returns its configuration.
@@ -208,12 +208,12 @@ mod tests {
         }
     }
 
-    fn room(limits: &str, running: &[Claim]) -> Room {
+    fn capacity(limits: &str, running: &[Claim]) -> Capacity {
         configured(&format!("[limits]\nreserve = 0\n{limits}"), running)
     }
 
-    fn configured(text: &str, running: &[Claim]) -> Room {
-        Room::beside(running, Arc::new(toml::from_str(text).unwrap()))
+    fn configured(text: &str, running: &[Claim]) -> Capacity {
+        Capacity::with_running(running, Arc::new(toml::from_str(text).unwrap()))
     }
 
     /// Returns the claim of a run in a lane with these pools.
@@ -224,10 +224,10 @@ mod tests {
     }
 
     /// Returns the admitted tasks and the refusals of the others.
-    fn decide(mut room: Room, ready: &[Claim]) -> (Vec<String>, Vec<Refusal>) {
+    fn decide(mut capacity: Capacity, ready: &[Claim]) -> (Vec<String>, Vec<Refusal>) {
         let (mut admitted, mut refused) = (Vec::new(), Vec::new());
         for claim in ready {
-            match room.admit(claim) {
+            match capacity.admit(claim) {
                 Ok(()) => admitted.push(claim.key.task.to_string()),
                 Err(refusal) => refused.push(refusal),
             }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_total_cap_counts_what_runs_and_what_was_just_admitted() {
         let ready = [claim(2, "a"), claim(3, "b"), claim(4, "c")];
-        let (admitted, refused) = decide(room("max_running = 3", &[claim(1, "a")]), &ready);
+        let (admitted, refused) = decide(capacity("max_running = 3", &[claim(1, "a")]), &ready);
         assert_eq!(admitted, ["t_00000002", "t_00000003"]);
         assert!(refused[0].why.text.contains("3 of 3") && refused[0].reach == Reach::Everything);
     }
@@ -247,14 +247,14 @@ mod tests {
     fn a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot() {
         let at = |n, place: &str| Claim { place: Some(place.into()), ..claim(n, "a") };
         let running = [Claim { weight: Weight::PlaceAlone, ..at(1, "/w") }];
-        let (admitted, refused) = decide(room("max_running = 1", &running), &[at(2, "/w"), at(3, "/v")]);
+        let (admitted, refused) = decide(capacity("max_running = 1", &running), &[at(2, "/w"), at(3, "/v")]);
         assert_eq!(admitted, ["t_00000003"]);
         assert!(refused[0].why.text.contains("/w"), "{refused:?}");
     }
 
     #[test]
     fn a_question_starts_beside_its_asker_where_every_slot_is_taken_and_takes_none() {
-        let full = |running: &[Claim]| room("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
+        let full = |running: &[Claim]| capacity("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
         let question = claim(3, "a").for_question(Some(1));
         let (admitted, _) = decide(full(&[claim(1, "a"), claim(2, "a")]), &[question.clone(), claim(4, "a")]);
         assert_eq!(admitted, ["t_00000003"]);
@@ -270,17 +270,17 @@ mod tests {
         {
             let running: Vec<Claim> = (1..=4).map(|n| claim(n, "a")).collect();
             let asked: Vec<Claim> = (5..=9).map(|n| at(n, 1, "a")).collect();
-            let (admitted, refused) = decide(room(limits, &running), &asked);
+            let (admitted, refused) = decide(capacity(limits, &running), &asked);
             assert_eq!((admitted.len(), refused.len()), (2, 3), "{limits}");
             assert!(refused[0].why.text.contains("for questions") && refused[0].why.text.contains("2 of 2"));
             // Questions of the next depth have slots of their own, so no circular wait arises.
             let running = [running, vec![at(5, 1, "a"), at(6, 1, "a")]].concat();
             let deeper: Vec<Claim> = (10..=14).map(|n| at(n, 2, "a")).collect();
-            assert_eq!(decide(room(limits, &running), &deeper).0.len(), 2, "{limits}");
+            assert_eq!(decide(capacity(limits, &running), &deeper).0.len(), 2, "{limits}");
         }
         let running = [claim(1, "a"), at(2, 1, "a")];
         assert_eq!(
-            decide(room("per_tenant = 1", &running), &[at(3, 1, "a"), at(4, 2, "a")]).0,
+            decide(capacity("per_tenant = 1", &running), &[at(3, 1, "a"), at(4, 2, "a")]).0,
             ["t_00000004"]
         );
     }
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_full_tenant_does_not_hold_up_the_others() {
         let ready = [claim(1, "a"), claim(2, "a"), claim(3, "b")];
-        let (admitted, refused) = decide(room("max_running = 9\nper_tenant = 1", &[]), &ready);
+        let (admitted, refused) = decide(capacity("max_running = 9\nper_tenant = 1", &[]), &ready);
         assert_eq!(admitted, ["t_00000001", "t_00000003"]);
         assert!(refused[0].why.text.contains("tenant a") && refused[0].reach == Reach::Tenant);
     }
@@ -350,21 +350,21 @@ mod tests {
             ..pooled(n, lane, &[])
         };
         let ready = [of(2, "claude", "b"), of(3, "claude", "c"), of(4, "codex", "d")];
-        let (admitted, refused) = decide(room("lanes = { claude = 2 }", &[of(1, "claude", "a")]), &ready);
+        let (admitted, refused) = decide(capacity("lanes = { claude = 2 }", &[of(1, "claude", "a")]), &ready);
         assert_eq!(admitted, ["t_00000002", "t_00000004"]);
         assert_eq!(refused[0].why.text, "waits for a slot of lane claude: 2 of 2 are taken");
         let own = |n| Claim {
             share: Share { most_of_lane: Some(1), ..pooled(n, "claude", &[]).share },
             ..claim(n, "a")
         };
-        assert_eq!(decide(room("per_lane = 9", &[own(1)]), &[own(2)]).0.len(), 0);
-        assert_eq!(decide(room("lanes = { claude = 2 }", &[own(1)]), &[own(2)]).0.len(), 1);
+        assert_eq!(decide(capacity("per_lane = 9", &[own(1)]), &[own(2)]).0.len(), 0);
+        assert_eq!(decide(capacity("lanes = { claude = 2 }", &[own(1)]), &[own(2)]).0.len(), 1);
     }
 
     #[test]
     fn a_cap_that_was_lowered_says_how_many_run() {
         let running: Vec<Claim> = (1..=4).map(|n| claim(n, "a")).collect();
-        let (_, refused) = decide(room("max_running = 2", &running), &[claim(5, "a")]);
+        let (_, refused) = decide(capacity("max_running = 2", &running), &[claim(5, "a")]);
         assert_eq!(refused[0].why.text, "waits for a slot: 4 of 2 are taken (limits.max_running)");
     }
 
@@ -408,9 +408,9 @@ mod tests {
 
     #[test]
     fn nothing_is_admitted_where_dispatch_is_disabled() {
-        let room = configured("[dispatch]\nenabled = false", &[]);
-        assert!(room.is_closed());
-        let (admitted, refused) = decide(room, &[claim(1, "a")]);
+        let capacity = configured("[dispatch]\nenabled = false", &[]);
+        assert!(capacity.is_closed());
+        let (admitted, refused) = decide(capacity, &[claim(1, "a")]);
         assert_eq!((admitted.len(), refused[0].why.code), (0, WaitingCode::Disabled));
     }
 
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn one_directory_has_one_worker_at_a_time() {
         let place = |n| Claim { place: Some("/srv/x".into()), ..claim(n, "a") };
-        let (admitted, refused) = decide(room("max_running = 9", &[]), &[place(1), place(2)]);
+        let (admitted, refused) = decide(capacity("max_running = 9", &[]), &[place(1), place(2)]);
         assert_eq!(admitted.len(), 1);
         assert!(refused[0].why.text.contains("/srv/x") && refused[0].reach == Reach::Line);
     }
@@ -463,7 +463,7 @@ mod tests {
     fn a_directory_and_one_inside_it_have_one_worker_at_a_time_between_them() {
         let place = |n, path: &str| Claim { place: Some(path.into()), ..claim(n, "a") };
         let ready = [place(1, "/srv/x"), place(2, "/srv/x/inner"), place(3, "/srv/xy"), place(4, "/srv")];
-        let (admitted, refused) = decide(room("max_running = 9", &[]), &ready);
+        let (admitted, refused) = decide(capacity("max_running = 9", &[]), &ready);
         assert_eq!(admitted, ["t_00000001", "t_00000003"]);
         assert!(refused.iter().all(|refusal| refusal.why.text.contains("/srv/x: t_00000001")), "{refused:?}");
     }
@@ -482,14 +482,14 @@ mod tests {
             of(5, "a", "/three"),
             claim(6, "a"),
         ];
-        let (admitted, refused) = decide(room("max_running = 9", &[]), &ready);
+        let (admitted, refused) = decide(capacity("max_running = 9", &[]), &ready);
         assert_eq!(admitted, ["t_00000001", "t_00000004", "t_00000006"]);
         let texts: Vec<&str> = refused.iter().map(|refusal| refusal.why.text.as_str()).collect();
         assert!(texts[0].contains("the worktree of t_00000001 is being made"), "{texts:?}");
         assert!(texts[1].contains("a task of another tenant"), "{texts:?}");
         assert!(texts[2].contains("2 other worktrees of its tenant"), "{texts:?}");
         let running = [of(1, "a", "/one").prepared()];
-        let (admitted, _) = decide(room("max_running = 9", &running), &[of(2, "a", "/one")]);
+        let (admitted, _) = decide(capacity("max_running = 9", &running), &[of(2, "a", "/one")]);
         assert_eq!(admitted.len(), 1);
     }
 
@@ -499,7 +499,7 @@ mod tests {
         let now = kernel::Timestamp::from_micros(0);
         backoff.trip(Needs::scratch("shell").program(), claim(1, "a").key, "no /bin/sh".to_owned(), now);
         let ready = [claim(1, "a"), claim(2, "a"), claim(3, "a")];
-        let broken = |backoff: &Backoff| room("max_running = 9", &[]).known(backoff, None);
+        let broken = |backoff: &Backoff| capacity("max_running = 9", &[]).with_owner_state(backoff, None);
         let (admitted, refused) = decide(broken(&backoff), &ready);
         assert_eq!((admitted, refused.len()), (vec!["t_00000002".to_owned()], 2));
         backoff.started(&claim(2, "a").key, Needs::scratch("shell").all(), now, now);
@@ -514,7 +514,7 @@ mod tests {
         let died = Died { tenant: claim(1, "a").tenant, lived: None, at: at(0) };
         backoff.died(&claim(1, "a").key, &died, &limits, at(0));
         let ready = [claim(1, "a"), claim(2, "a"), claim(3, "b"), claim(4, "b")];
-        let broken = |backoff: &Backoff| room("max_running = 9", &[]).known(backoff, None);
+        let broken = |backoff: &Backoff| capacity("max_running = 9", &[]).with_owner_state(backoff, None);
         assert!(!broken(&backoff).is_closed());
         let (admitted, refused) = decide(broken(&backoff), &ready);
         assert_eq!(admitted, ["t_00000003", "t_00000004"]);
@@ -527,8 +527,8 @@ mod tests {
 
     #[test]
     fn a_budget_ends_a_pass() {
-        let room = room("max_running = 9", &[]).limited(Some(1));
-        let (admitted, refused) = decide(room, &[claim(1, "a"), claim(2, "a")]);
+        let capacity = capacity("max_running = 9", &[]).limited(Some(1));
+        let (admitted, refused) = decide(capacity, &[claim(1, "a"), claim(2, "a")]);
         assert_eq!((admitted.len(), refused[0].why.code), (1, WaitingCode::Pass));
     }
 }

@@ -12,7 +12,7 @@ use kernel::Run;
 use shim::rundir::{PidRecord, RunDir, Straggler};
 use shim::shortage::unless_short;
 
-use super::note::Note;
+use super::run_state::RunState;
 use super::survivors::{self, Mark};
 use host::ended::{self, EndError, LIMIT};
 
@@ -20,13 +20,13 @@ use host::ended::{self, EndError, LIMIT};
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Remains {
+pub(crate) enum RemainingProcesses {
     /// None, with proof.
     Nothing,
     /// Unknown. `found` names the processes that were found.
     Unknown {
         found: String,
-        /// Process whose end is a reason to look again.
+        /// Process whose end is a reason to examine it again.
         watch: Option<i32>,
     },
     /// Processes that outlive SIGKILL.
@@ -34,36 +34,36 @@ pub(crate) enum Remains {
 }
 
 /// Ends the remains of a killed shim if it can be proved, and otherwise looks for them. Blocks.
-pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remains, String> {
+pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<RemainingProcesses, String> {
     let spec = dir.spec().map_err(|e| base::failure::with_causes(&e))?;
     match ended::end(dir, pid) {
         Ok(()) => {}
-        Err(EndError::Unkillable(left)) => return Ok(Remains::Unkillable(left)),
+        Err(EndError::Unkillable(left)) => return Ok(RemainingProcesses::Unkillable(left)),
         Err(error @ (EndError::Unread(_) | EndError::Failed { .. })) => return Err(error.in_words()),
     }
     if spec.cgroup.is_some() || pid.init.is_some() {
-        return Ok(Remains::Nothing);
+        return Ok(RemainingProcesses::Nothing);
     }
     if mark.uid.is_none() {
-        return look(mark);
+        return find_marked(mark);
     }
     // No other run of this host has that user, so without a process of it nothing is left.
     let found = kill_marked(mark, &BTreeSet::new())?;
     let marked = survivors::sure(&found);
     Ok(match (found.is_empty(), marked.is_empty()) {
-        (true, _) => Remains::Nothing,
+        (true, _) => RemainingProcesses::Nothing,
         (false, true) => unknown(&found),
-        (false, false) => Remains::Unkillable(ended::stragglers(marked)),
+        (false, false) => RemainingProcesses::Unkillable(ended::stragglers(marked)),
     })
 }
 
 /// Finds the processes of a run, and leaves them as they are.
-fn look(mark: &Mark) -> Result<Remains, String> {
+fn find_marked(mark: &Mark) -> Result<RemainingProcesses, String> {
     mark.find().map(|found| unknown(&found)).map_err(|e| format!("the processes cannot be listed: {e}"))
 }
 
-fn unknown(found: &[survivors::Survivor]) -> Remains {
-    Remains::Unknown { found: survivors::named(found), watch: found.first().map(|one| one.pid) }
+fn unknown(found: &[survivors::Survivor]) -> RemainingProcesses {
+    RemainingProcesses::Unknown { found: survivors::named(found), watch: found.first().map(|one| one.pid) }
 }
 
 /// Returns the marks of a run from the board and its directory. Blocks.
@@ -74,14 +74,17 @@ pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mar
     let unread = |e: &dyn std::error::Error| base::failure::with_causes(e);
     let started = dir.map(|dir| unless_short(dir.started())).transpose().map_err(|e| unread(&e))?;
     let session = started.flatten().flatten().map(|started| started.worker.pid).or(run.worker_pid);
-    let note = dir.map(|dir| Note::read(dir.path())).transpose().map_err(|e| unread(&e))?.flatten();
+    let run_state = dir.map(|dir| RunState::read(dir.path())).transpose().map_err(|e| unread(&e))?.flatten();
     let own = rustix::process::geteuid();
-    let user = match &note {
-        Some(note) => Some(note.identity.map_or(own.as_raw(), |(uid, _)| uid)),
+    let user = match &run_state {
+        Some(run_state) => Some(run_state.identity.map_or(own.as_raw(), |(uid, _)| uid)),
         // Only root gives workers other users.
         None => (!own.is_root()).then_some(own.as_raw()),
     };
-    let uid = note.filter(|note| note.exclusive_uid).and_then(|note| note.identity).map(|(uid, _)| uid);
+    let uid = run_state
+        .filter(|run_state| run_state.exclusive_uid)
+        .and_then(|run_state| run_state.identity)
+        .map(|(uid, _)| uid);
     Ok(Mark { nonce: run.nonce.clone(), root: root.to_owned(), session, uid, user })
 }
 

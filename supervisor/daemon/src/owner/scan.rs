@@ -1,6 +1,6 @@
 //! Reads from a board the tasks that may start beside the live runs, and no further than necessary.
 //!
-//! A look needs no file system except the root's. A `stat` on a mount whose server is gone does not return, and would
+//! A scan needs no file system except the root's. A `stat` on a mount whose server is gone does not return, and would
 //! stop every board. A job process asks whether a directory answers, at the creation of a task and at its start.
 
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ use kernel::{
 
 use super::action::BoardWork;
 use super::admission::Claim;
+use super::capacity::Capacity;
 use super::commands;
 use super::event::Event;
 use super::link::OwnerLink;
-use super::room::Room;
 use super::routing;
 use crate::run::context::Context;
-use crate::run::environment::Known;
+use crate::run::environment::RosterAndConfig;
 use crate::run::troubles;
 use setup::config::Config;
 use setup::lanes::check_performer;
@@ -30,9 +30,9 @@ const NOTED: usize = 64;
 /// Longest delay between the timestamp of a change and its commit.
 const COMMIT: Duration = Duration::from_secs(2);
 
-/// Result of a look at a board.
+/// Result of a scan of a board.
 #[derive(Debug, Default)]
-pub struct Looked {
+pub struct Scan {
     /// Tasks that may start, in order of start.
     pub admitted: Vec<(Candidate, Claim)>,
     /// True if more tasks could start without the live runs and the failures.
@@ -44,46 +44,46 @@ pub struct Looked {
 }
 
 /// Finds the tasks that may start, and admits them. Blocks.
-pub fn look(
+pub fn scan(
     view: &View<'_>,
     board: &BoardName,
-    room: &mut Room,
+    capacity: &mut Capacity,
     roster: &Roster,
-) -> Result<Looked, kernel::Error> {
-    let mut looked = Looked::default();
-    let config = room.config();
-    room.share_with_tenants_of(view)?;
+) -> Result<Scan, kernel::Error> {
+    let mut found = Scan::default();
+    let config = capacity.config();
+    capacity.share_with_tenants_of(view)?;
     // Questions first: a run waits for each of them, and they have slots of their own.
     view.consults(&roster.accounts(&config), |candidate| {
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
             return;
         }
-        let claim =
-            Claim::of(board, &candidate, Known { roster, config: &config }).for_question(candidate.consult);
-        match room.admit(&claim) {
-            Ok(()) => looked.admitted.push((candidate, claim)),
-            Err(refusal) => looked.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
+        let claim = Claim::of(board, &candidate, RosterAndConfig { roster, config: &config })
+            .for_question(candidate.consult);
+        match capacity.admit(&claim) {
+            Ok(()) => found.admitted.push((candidate, claim)),
+            Err(refusal) => found.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
         }
     })?;
-    if room.is_closed() {
-        looked.left = true;
-        return Ok(looked);
+    if capacity.is_closed() {
+        found.left = true;
+        return Ok(found);
     }
     let mut refused = BTreeSet::new();
     view.offer(&roster.accounts(&config), &check_performer(), |candidate| {
         match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
             Ok(_) => {}
             Err(why) if why.is_unknown() => {
-                looked.foreign = true;
+                found.foreign = true;
                 return Answer::Left(Reach::Profile);
             }
             Err(why) if why.is_claimed() => return Answer::Left(Reach::Profile),
             Err(_) => return Answer::Left(Reach::Task),
         }
-        let claim = Claim::of(board, candidate, Known { roster, config: &config });
-        match room.admit(&claim) {
+        let claim = Claim::of(board, candidate, RosterAndConfig { roster, config: &config });
+        match capacity.admit(&claim) {
             Ok(()) => {
-                looked.admitted.push((candidate.clone(), claim));
+                found.admitted.push((candidate.clone(), claim));
                 Answer::Taken
             }
             Err(refusal) => {
@@ -94,9 +94,9 @@ pub fn look(
     })?;
     // A task that is being started waits for nothing.
     refused.remove(&WaitingCode::Starting);
-    looked.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
-    looked.left = !refused.is_empty();
-    Ok(looked)
+    found.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
+    found.left = !refused.is_empty();
+    Ok(found)
 }
 
 /// Reads the pending work of a board beside its live runs. Blocks. The search for tasks whose assignee is no lane
@@ -104,22 +104,22 @@ pub fn look(
 pub(crate) fn work(
     view: &View<'_>,
     board: &BoardName,
-    room: &mut Room,
+    capacity: &mut Capacity,
     roster: &Roster,
     noted: Timestamp,
 ) -> Result<BoardWork, kernel::Error> {
-    let looked = look(view, board, room, roster)?;
-    let missions = room.config().mission_limits();
+    let found = scan(view, board, capacity, roster)?;
+    let missions = capacity.config().mission_limits();
     // Without an overseer, a stalled mission wakes nothing.
-    let config = room.config();
+    let config = capacity.config();
     let has_overseer = config.triage.assignee(ProposalKind::Progress).is_some_and(|name| roster.knows(&name));
     let reviews = if has_overseer { view.next_review(&config.triage.review_terms())? } else { None };
     let (unknown, noted) =
-        if looked.foreign { unknown(view, roster, &room.config(), noted)? } else { (Vec::new(), noted) };
+        if found.foreign { unknown(view, roster, &capacity.config(), noted)? } else { (Vec::new(), noted) };
     Ok(BoardWork {
-        admitted: looked.admitted,
-        left: looked.left,
-        lacks_headroom: looked.lacks_headroom,
+        admitted: found.admitted,
+        left: found.left,
+        lacks_headroom: found.lacks_headroom,
         ready: view.ready_count()?,
         has_tenants: view.has_tenants()?,
         unknown,
@@ -141,7 +141,7 @@ pub(crate) fn read_board(
     link: &OwnerLink,
     roster: &Arc<Roster>,
     name: BoardName,
-    mut room: Room,
+    mut capacity: Capacity,
     noted: Timestamp,
 ) {
     let (shared, link) = (Arc::clone(context), link.clone());
@@ -156,7 +156,7 @@ pub(crate) fn read_board(
                 board.external_leases().follow(shared.service.root(), &name, view)?;
                 let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
                 shared.service.set_silent(&name, troubles::of_messages(channels.iter(), paused.iter()));
-                Ok((commands::due(view)?, work(view, &name, &mut room, &roster, noted)?))
+                Ok((commands::due(view)?, work(view, &name, &mut capacity, &roster, noted)?))
             })
         });
         link.send_blocking(match read {

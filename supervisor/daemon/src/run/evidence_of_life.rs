@@ -9,17 +9,17 @@ use kernel::{Clock, EndCause, Timestamp};
 use shim::rundir::{self, Cause, ExitRecord, LockGuard, LockState, PidRecord, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
-use super::note::Note;
-use super::remains::{self, Cleared, Remains};
-use super::settle::{self, Directory, Known, Marked, Proof, Traces};
+use super::proof::{self, Directory, Marked, Proof, RunFacts, Traces};
+use super::remaining_processes::{self, Cleared, RemainingProcesses};
+use super::run_state::RunState;
 use super::survivors::{self, Mark};
 use host::{cgroup, ended as leftover, job};
 use setup::lanes::{EndingRules, read_ending, told_to_end};
 
 /// Examines a run, and ends the remains of a killed shim. Blocks.
-pub(super) fn prove(known: &mut Known) -> Result<Proof, String> {
-    let mut traces = OnHost { known: known.clone(), dir: None, guard: None, pid: None };
-    settle::judge(known, &mut traces)
+pub(super) fn prove(facts: &mut RunFacts) -> Result<Proof, String> {
+    let mut traces = OnHost { facts: facts.clone(), dir: None, guard: None, pid: None };
+    proof::judge(facts, &mut traces)
 }
 
 /// Use of the records of a run that a person wants freed.
@@ -35,14 +35,14 @@ pub(super) enum Records {
 ///
 /// # Errors
 /// Names the remaining processes.
-pub(super) fn clear(known: &Known, records: Records) -> Result<Cleared, String> {
-    let dir = match (RunDir::open(&known.path), records) {
+pub(super) fn clear(facts: &RunFacts, records: Records) -> Result<Cleared, String> {
+    let dir = match (RunDir::open(&facts.path), records) {
         // Belongs to another root.
         (Err(RunDirError::Copied { .. }), _) => return Ok(Cleared::Nothing),
         (opened, Records::Needed) => unless_short(opened).map_err(|e| text(&e))?,
         (opened, Records::AsFarAsReadable) => opened.ok(),
     };
-    let mark = |dir: Option<&RunDir>| remains::mark_of(&known.run, dir, &known.root);
+    let mark = |dir: Option<&RunDir>| remaining_processes::mark_of(&facts.run, dir, &facts.root);
     let own = dir.as_ref().map(leftover::group_of).transpose();
     let (mark, own) = match records {
         Records::Needed => (mark(dir.as_ref())?, own?.flatten()),
@@ -51,13 +51,13 @@ pub(super) fn clear(known: &Known, records: Records) -> Result<Cleared, String> 
             (mark(dir.as_ref()).or_else(|_| mark(None))?, own.ok().flatten().flatten())
         }
     };
-    let groups = known.groups.iter().cloned().chain(own).collect();
-    remains::clear(&mark, &groups)
+    let groups = facts.groups.iter().cloned().chain(own).collect();
+    remaining_processes::clear(&mark, &groups)
 }
 
 /// Traces of a run on this host.
 struct OnHost {
-    known: Known,
+    facts: RunFacts,
     dir: Option<RunDir>,
     /// Lock of the directory, held during the examination.
     guard: Option<LockGuard>,
@@ -70,18 +70,23 @@ fn text(error: &dyn std::error::Error) -> String {
 
 impl OnHost {
     fn mark(&self) -> Result<Mark, String> {
-        remains::mark_of(&self.known.run, self.dir.as_ref(), &self.known.root)
+        remaining_processes::mark_of(&self.facts.run, self.dir.as_ref(), &self.facts.root)
     }
 
     /// Reads the ending of a run from its shim's record.
-    fn exited(&self, dir: &RunDir, record: &ExitRecord, note: Option<&Note>) -> Result<Directory, String> {
+    fn exited(
+        &self,
+        dir: &RunDir,
+        record: &ExitRecord,
+        run_state: Option<&RunState>,
+    ) -> Result<Directory, String> {
         let boot = unless_short(dir.pid()).map_err(|e| text(&e))?.flatten().map(|pid| pid.boot_id);
-        let same_boot = boot.is_none_or(|boot| boot == self.known.boot_id);
+        let same_boot = boot.is_none_or(|boot| boot == self.facts.boot_id);
         let ended_at = ended_at(record, same_boot, &kernel::SystemClock);
         let stdout = dir.stdout(record).map_err(|e| text(&e))?;
-        let mut ending = read_ending(record, &stdout, &rules_of(note), &self.known.contact, ended_at);
-        ending.failure_limit = note.map_or(ending.failure_limit, |note| note.failure_limit);
-        ending.reviewer = note.and_then(|note| note.reviewer.clone());
+        let mut ending = read_ending(record, &stdout, &rules_of(run_state), &self.facts.contact, ended_at);
+        ending.failure_limit = run_state.map_or(ending.failure_limit, |run_state| run_state.failure_limit);
+        ending.reviewer = run_state.and_then(|run_state| run_state.reviewer.clone());
         ending.denied = denied(dir, record, &ending.cause);
         ending.lived = record.lived();
         let failed = match &record.cause {
@@ -94,7 +99,7 @@ impl OnHost {
 
 impl Traces for OnHost {
     fn directory(&mut self) -> Result<Directory, String> {
-        let dir = match RunDir::open(&self.known.path) {
+        let dir = match RunDir::open(&self.facts.path) {
             Ok(dir) => dir,
             Err(RunDirError::Open { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(Directory::Absent);
@@ -112,9 +117,9 @@ impl Traces for OnHost {
         if let Some(version) = version.filter(|version| !rundir::is_known(*version)) {
             return Ok(Directory::Later(version));
         }
-        let note = Note::read(&self.known.path).map_err(|e| text(&e))?;
+        let run_state = RunState::read(&self.facts.path).map_err(|e| text(&e))?;
         if let Some(record) = dir.exit().map_err(|e| text(&e))? {
-            return self.exited(&dir, &record, note.as_ref());
+            return self.exited(&dir, &record, run_state.as_ref());
         }
         match dir.pid() {
             Ok(None) => Ok(Directory::Unnamed),
@@ -122,8 +127,12 @@ impl Traces for OnHost {
                 let boot_id = pid.boot_id.clone();
                 self.pid = Some(pid);
                 let overdue = unless_short(dir.overdue()).map_err(|e| text(&e))?.flatten();
-                let told = overdue.and_then(|record| told_to_end(&record.cause));
-                Ok(Directory::Killed { boot_id, failure_limit: note.map(|note| note.failure_limit), told })
+                let requested = overdue.and_then(|record| told_to_end(&record.cause));
+                Ok(Directory::Killed {
+                    boot_id,
+                    failure_limit: run_state.map(|run_state| run_state.failure_limit),
+                    requested,
+                })
             }
             Err(error) if is_damage(&error) => Ok(Directory::Damaged(text(&error))),
             Err(error) => Err(text(&error)),
@@ -137,9 +146,9 @@ impl Traces for OnHost {
         }
     }
 
-    fn remains(&mut self) -> Result<Remains, String> {
+    fn remaining_processes(&mut self) -> Result<RemainingProcesses, String> {
         match (&self.dir, &self.pid) {
-            (Some(dir), Some(pid)) => remains::prove(dir, pid, &self.mark()?),
+            (Some(dir), Some(pid)) => remaining_processes::prove(dir, pid, &self.mark()?),
             _ => Err("it is not recorded which process the shim was".to_owned()),
         }
     }
@@ -180,8 +189,8 @@ fn ended_at(record: &ExitRecord, same_boot: bool, clock: &impl Clock) -> Timesta
 }
 
 /// Returns the rules by which the run's lane reads its ending; the default if the run did not get that far.
-fn rules_of(note: Option<&Note>) -> EndingRules {
-    note.map(|note| note.rules.clone()).unwrap_or_default()
+fn rules_of(run_state: Option<&RunState>) -> EndingRules {
+    run_state.map(|run_state| run_state.rules.clone()).unwrap_or_default()
 }
 
 /// Returns the sandbox denial of a run that failed by itself.

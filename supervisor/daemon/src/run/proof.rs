@@ -1,7 +1,7 @@
 //! Decides whether a run is over: proof that nothing of it is left, and the ending for the board. Nothing else frees a
 //! claim.
 //!
-//! `super::traces` collects the proof on the host; this module judges it without input or output.
+//! `super::evidence_of_life` collects the proof on the host; this module judges it without input or output.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use kernel::{EndCause, Ending, Run};
 use shim::rundir::{self, FailedStart, Straggler};
 
-use super::remains::Remains;
+use super::remaining_processes::RemainingProcesses;
 use setup::lanes::Contact;
 
 /// Result of examining a run.
@@ -23,7 +23,7 @@ pub(crate) enum Proof {
     Unknown {
         /// Reason, with the processes found.
         why: String,
-        /// Process whose end is a reason to look again.
+        /// Process whose end is a reason to examine it again.
         watch: Option<i32>,
     },
     /// The shim has gone, and SIGKILL does not end the processes that it left.
@@ -34,7 +34,7 @@ pub(crate) enum Proof {
 
 /// Knowledge of the daemon about a run beside its directory, which may have been removed.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct RunFacts {
     /// Path where its directory is, or should be.
     pub path: PathBuf,
     /// Identity of the root, as in the environment of its workers.
@@ -70,7 +70,7 @@ pub(crate) trait Traces {
     /// Makes sure that a shim which comes up late runs nothing.
     fn revoke(&mut self) -> Result<(), String>;
     /// Ends the remains of a killed shim if it can be proved, and otherwise looks for them.
-    fn remains(&mut self) -> Result<Remains, String>;
+    fn remaining_processes(&mut self) -> Result<RemainingProcesses, String>;
     /// Finds processes by the mark of the run.
     fn marked(&mut self) -> Result<Marked, String>;
     /// Returns true if there is a process in one of these cgroups.
@@ -91,9 +91,9 @@ pub(crate) enum Directory {
     /// No shim has written its pid record.
     Unnamed,
     /// The shim has gone without a record of the end. `boot_id` is the boot in which it started; `failure_limit`
-    /// failures in a row block the task. `told` is given if the daemon killed the shim because it did not end the run
+    /// failures in a row block the task. `requested` is given if the daemon killed the shim because it did not end the run
     /// on request.
-    Killed { boot_id: String, failure_limit: Option<u32>, told: Option<EndCause> },
+    Killed { boot_id: String, failure_limit: Option<u32>, requested: Option<EndCause> },
     /// A record is invalid, for this reason.
     Damaged(String),
     /// Made by a later release, with this version.
@@ -105,17 +105,17 @@ pub(crate) enum Directory {
 pub(crate) struct Marked {
     /// Their names as text; empty if there are none.
     pub named: String,
-    /// Process of these whose end is a reason to look again.
+    /// Process of these whose end is a reason to examine it again.
     pub watch: Option<i32>,
     /// Cgroups that contain them.
     pub groups: BTreeSet<PathBuf>,
 }
 
 /// Judges the traces of a run. Only this function decides that a run is over.
-pub(crate) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
+pub(crate) fn judge(facts: &mut RunFacts, traces: &mut impl Traces) -> Result<Proof, String> {
     Ok(match traces.directory()? {
-        Directory::Absent => return without_directory(known, traces),
-        Directory::Copied => of_a_copy(known),
+        Directory::Absent => return without_directory(facts, traces),
+        Directory::Copied => of_a_copy(facts),
         Directory::Held => Proof::Alive,
         Directory::Exited(Some(failed), ending) => Proof::NotStarted(failed, ending),
         Directory::Exited(None, ending) => Proof::Ended(ending),
@@ -125,24 +125,24 @@ pub(crate) fn judge(known: &mut Known, traces: &mut impl Traces) -> Result<Proof
             ended(Ending::new(EndCause::NeverStarted))
         }
         // No process survives a reboot.
-        Directory::Killed { boot_id, .. } if boot_id != known.boot_id => {
+        Directory::Killed { boot_id, .. } if boot_id != facts.boot_id => {
             ended(Ending::new(EndCause::LostReboot))
         }
-        Directory::Killed { failure_limit, told, .. } => match traces.remains()? {
-            Remains::Nothing => lost(told.unwrap_or(EndCause::ShimKilled), failure_limit),
-            Remains::Unkillable(left) => Proof::Unkillable(left),
-            Remains::Unknown { found, watch } => {
-                Proof::Unknown { why: survivors_unknown(&known.run, "the shim was killed", &found), watch }
+        Directory::Killed { failure_limit, requested, .. } => match traces.remaining_processes()? {
+            RemainingProcesses::Nothing => lost(requested.unwrap_or(EndCause::ShimKilled), failure_limit),
+            RemainingProcesses::Unkillable(left) => Proof::Unkillable(left),
+            RemainingProcesses::Unknown { found, watch } => {
+                Proof::Unknown { why: survivors_unknown(&facts.run, "the shim was killed", &found), watch }
             }
         },
         Directory::Later(version) => {
-            Proof::Unknown { why: of_another_version(&known.run, version), watch: None }
+            Proof::Unknown { why: of_another_version(&facts.run, version), watch: None }
         }
         // A damaged record will not become readable, so a person has to look.
         Directory::Damaged(why) => {
             let Marked { named, watch, .. } = traces.marked()?;
             let why = format!("the shim was killed, and its record is damaged: failed to {why}");
-            Proof::Unknown { why: survivors_unknown(&known.run, &why, &named), watch }
+            Proof::Unknown { why: survivors_unknown(&facts.run, &why, &named), watch }
         }
     })
 }
@@ -157,15 +157,15 @@ fn of_another_version(run: &Run, version: u32) -> String {
 }
 
 /// Judges a run with a copied directory, which belongs to another root. Only that root may end it.
-fn of_a_copy(known: &Known) -> Proof {
-    if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
+fn of_a_copy(facts: &RunFacts) -> Proof {
+    if facts.run.boot_id.as_ref().is_some_and(|boot| *boot != facts.boot_id) {
         return ended(Ending::new(EndCause::LostReboot));
     }
-    let task = &known.run.task_id;
+    let task = &facts.run.task_id;
     let why = format!(
         "its run directory {} was copied from another root, and its worker belongs to that one. Nothing of it is touched; \
          `supervisor reclaim {task}` frees the task on this board only",
-        known.path.display()
+        facts.path.display()
     );
     Proof::Unknown { why, watch: None }
 }
@@ -175,18 +175,18 @@ fn of_a_copy(known: &Known) -> Proof {
 /// The directory of a run is made before its shim, and removed after the board has the end. A missing directory was
 /// never made, or has been removed by another program. In the second case only other traces can prove that the run is
 /// over.
-fn without_directory(known: &mut Known, traces: &mut impl Traces) -> Result<Proof, String> {
-    if known.run.boot_id.as_ref().is_some_and(|boot| *boot != known.boot_id) {
+fn without_directory(facts: &mut RunFacts, traces: &mut impl Traces) -> Result<Proof, String> {
+    if facts.run.boot_id.as_ref().is_some_and(|boot| *boot != facts.boot_id) {
         return Ok(ended(Ending::new(EndCause::LostReboot)));
     }
     let Marked { named, watch, groups } = traces.marked()?;
-    known.groups.extend(groups);
-    let is_populated = traces.is_populated(&known.groups)?;
-    let was_launched = known.shim != Shim::Unseen || known.was_prepared;
+    facts.groups.extend(groups);
+    let is_populated = traces.is_populated(&facts.groups)?;
+    let was_launched = facts.shim != Shim::Unseen || facts.was_prepared;
     if named.is_empty() && !is_populated {
         // Proof of the end: a shim that ended by itself saw nothing left, and an empty cgroup of a launched run has
         // held all its processes.
-        if known.shim == Shim::Finished || (was_launched && !known.groups.is_empty()) {
+        if facts.shim == Shim::Finished || (was_launched && !facts.groups.is_empty()) {
             return Ok(lost(EndCause::ShimKilled, None));
         }
         // Neither this daemon nor the board knows of a shim, so none was started.
@@ -194,8 +194,8 @@ fn without_directory(known: &mut Known, traces: &mut impl Traces) -> Result<Proo
             return Ok(ended(Ending::new(EndCause::NeverStarted)));
         }
     }
-    let why = format!("its run directory {} is gone", known.path.display());
-    Ok(Proof::Unknown { why: survivors_unknown(&known.run, &why, &named), watch })
+    let why = format!("its run directory {} is gone", facts.path.display());
+    Ok(Proof::Unknown { why: survivors_unknown(&facts.run, &why, &named), watch })
 }
 
 fn survivors_unknown(run: &Run, why: &str, found: &str) -> String {

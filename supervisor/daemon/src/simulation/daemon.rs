@@ -9,18 +9,18 @@ use tokio::sync::oneshot;
 use super::dice::chance;
 use super::hazard::Hazard;
 use super::host::HostRun;
-use super::life::{Freed, Ground, Life};
+use super::life::{Freed, Life, SharedState};
 use super::plant::Plant;
 use crate::owner::action::Action;
-use crate::owner::backoff::Kept;
+use crate::owner::backoff::BreakerChange;
+use crate::owner::capacity::Capacity;
 use crate::owner::dispatcher::Dispatcher;
 use crate::owner::event::Event;
-use crate::owner::extent::Extent;
-use crate::owner::look::work;
-use crate::owner::room::Room;
+use crate::owner::mode::DaemonMode;
+use crate::owner::scan::work;
 use crate::owner::snapshot::Snapshot;
 use crate::owner::stopping::StopMode;
-use crate::run::environment::{Known, Needs};
+use crate::run::environment::{Needs, RosterAndConfig};
 use crate::run::key::TaskKey;
 use crate::run::live::LiveRun;
 use crate::run::pending_starts::PendingStarts;
@@ -31,7 +31,7 @@ use setup::config::Config;
 /// An operation on the board that the owner loop has requested, in progress.
 #[derive(Debug)]
 enum Errand {
-    Read(Box<Room>, Timestamp),
+    Read(Box<Capacity>, Timestamp),
     Wake,
     Note(TaskKey, String),
 }
@@ -49,7 +49,7 @@ pub(super) enum Move {
 
 /// A simulated daemon.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct SimulatedDaemon {
     dispatcher: Dispatcher,
     board: BoardName,
     reports: VecDeque<(TaskKey, Report)>,
@@ -66,14 +66,14 @@ pub(super) struct Desk {
     pub(super) has_finished: bool,
 }
 
-impl Desk {
+impl SimulatedDaemon {
     /// Starts a daemon, which first adopts the runs of an earlier one.
-    pub(super) fn start(on: &mut Ground<'_>) -> Self {
+    pub(super) fn start(on: &mut SharedState<'_>) -> Self {
         let board = BoardName::default();
         let config = Arc::clone(&on.config);
         let dispatcher =
-            Dispatcher::new(vec![board.clone()], Extent::Forever, Arc::clone(&config)).drawing(chance);
-        let mut desk = Desk {
+            Dispatcher::new(vec![board.clone()], DaemonMode::Forever, Arc::clone(&config)).drawing(chance);
+        let mut daemon = SimulatedDaemon {
             dispatcher,
             board: board.clone(),
             reports: VecDeque::new(),
@@ -93,27 +93,27 @@ impl Desk {
             let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
             let task = on.bench.read(|view| view.task(&run.task_id));
             let live = LiveRun::of(&board, run, task.as_ref());
-            let known = Known { roster: &on.fixtures.roster, config: &on.config };
+            let known = RosterAndConfig { roster: &on.fixtures.roster, config: &on.config };
             let profile = run.profile.as_ref();
             let needs = profile
                 .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
             let named = task.map(|task| task.pools).unwrap_or_default();
             let share = profile.map(|profile| on.fixtures.roster.share(profile, &on.config));
-            desk.dispatcher.adopt(live, needs.clone(), share.unwrap_or_default().with(&named));
+            daemon.dispatcher.adopt(live, needs.clone(), share.unwrap_or_default().with(&named));
             let adopted = Life::adopted(key, run.clone(), needs);
             let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);
-            desk.lives.push(if is_forgotten { adopted.forgotten() } else { adopted });
+            daemon.lives.push(if is_forgotten { adopted.forgotten() } else { adopted });
         }
         let is_over = |one: &&HostRun| own.iter().all(|run| run.id != one.run) && !one.is_locked();
         let over: Vec<_> = on.host.all().filter(is_over).map(|run| run.run).collect();
         for run in over {
             on.host.remove(run);
         }
-        desk
+        daemon
     }
 
     /// Returns its possible next moves.
-    pub(super) fn moves(&self, on: &Ground<'_>) -> Vec<Move> {
+    pub(super) fn moves(&self, on: &SharedState<'_>) -> Vec<Move> {
         let mut moves = Vec::new();
         if self.has_event(on) {
             // Weighted, because the owner loop has the most to do.
@@ -126,7 +126,7 @@ impl Desk {
         moves
     }
 
-    fn has_event(&self, on: &Ground<'_>) -> bool {
+    fn has_event(&self, on: &SharedState<'_>) -> bool {
         !self.reports.is_empty()
             || !self.events.is_empty()
             || self.is_due(on.bench.now())
@@ -138,7 +138,7 @@ impl Desk {
     }
 
     /// Makes one move. Returns its description.
-    pub(super) fn advance(&mut self, step: Move, on: &mut Ground<'_>, freed: &mut Freed) -> String {
+    pub(super) fn advance(&mut self, step: Move, on: &mut SharedState<'_>, freed: &mut Freed) -> String {
         match step {
             Move::Decide => self.decide_next(on),
             Move::Errand(at) => {
@@ -149,7 +149,7 @@ impl Desk {
         }
     }
 
-    fn advance_life(&mut self, at: usize, on: &mut Ground<'_>, freed: &mut Freed) -> String {
+    fn advance_life(&mut self, at: usize, on: &mut SharedState<'_>, freed: &mut Freed) -> String {
         let Some(life) = self.lives.get_mut(at) else { return String::new() };
         let (did, reports) = life.advance(on, freed);
         let (key, said) =
@@ -170,7 +170,7 @@ impl Desk {
     }
 
     /// Decides on the next event. Reports of runs come first, as in the real owner loop's queue.
-    fn decide_next(&mut self, on: &mut Ground<'_>) -> String {
+    fn decide_next(&mut self, on: &mut SharedState<'_>) -> String {
         let event = if let Some((key, report)) = self.reports.pop_front() {
             Event::Run(key, report)
         } else if self.clock_was_set {
@@ -191,15 +191,15 @@ impl Desk {
     }
 
     /// Decides on an event at once, like a request that waits for its reply.
-    pub(super) fn hear(&mut self, event: Event, on: &mut Ground<'_>) {
+    pub(super) fn hear(&mut self, event: Event, on: &mut SharedState<'_>) {
         let actions = self.dispatcher.decide(event, on.bench.now());
         self.act(actions, on);
     }
 
-    fn act(&mut self, actions: Vec<Action>, on: &mut Ground<'_>) {
+    fn act(&mut self, actions: Vec<Action>, on: &mut SharedState<'_>) {
         for action in actions {
             match action {
-                Action::Read(_, room, noted) => self.errands.push(Errand::Read(room, noted)),
+                Action::Read(_, capacity, noted) => self.errands.push(Errand::Read(capacity, noted)),
                 Action::Wake(_) => self.errands.push(Errand::Wake),
                 Action::Start(board, attempt) => {
                     let key = TaskKey { board, task: attempt.candidate.task.clone() };
@@ -218,10 +218,10 @@ impl Desk {
                     }
                 }
                 // The jobs of a board run in the order of submission.
-                Action::Keep(_, Kept::Open(on_what, why, until)) => {
+                Action::Keep(_, BreakerChange::Open(on_what, why, until)) => {
                     drop(on.bench.call(move |board| board.open_breaker(&on_what, &why, until).map(drop)));
                 }
-                Action::Keep(_, Kept::Closed(on_what)) => {
+                Action::Keep(_, BreakerChange::Closed(on_what)) => {
                     drop(on.bench.call(move |board| board.close_breaker(&on_what)));
                 }
                 Action::NoteNonspawnable(key, why) => self.errands.push(Errand::Note(key, why)),
@@ -231,8 +231,8 @@ impl Desk {
                 Action::LimitDrain => self.events.push_back(Event::DrainOver),
                 Action::Reload => {
                     for action in self.dispatcher.reconfigure(Arc::clone(&self.config)) {
-                        if let Action::Read(_, room, noted) = action {
-                            self.errands.push(Errand::Read(room, noted));
+                        if let Action::Read(_, capacity, noted) = action {
+                            self.errands.push(Errand::Read(capacity, noted));
                         }
                     }
                 }
@@ -241,12 +241,12 @@ impl Desk {
         }
     }
 
-    fn run_errand(&mut self, errand: Errand, on: &mut Ground<'_>) -> String {
+    fn run_errand(&mut self, errand: Errand, on: &mut SharedState<'_>) -> String {
         let board = self.board.clone();
         match errand {
-            Errand::Read(mut room, noted) => {
+            Errand::Read(mut capacity, noted) => {
                 let roster = &on.fixtures.roster;
-                let work = on.bench.read(|view| work(view, &board, &mut room, roster, noted));
+                let work = on.bench.read(|view| work(view, &board, &mut capacity, roster, noted));
                 self.events.push_back(Event::BoardRead(board, Ok(Box::new(work))));
                 "the board is read".to_owned()
             }
@@ -289,7 +289,7 @@ impl Desk {
     }
 
     /// True if nothing happens before the host, the clock or a person acts.
-    pub(super) fn is_quiet(&self, on: &Ground<'_>) -> bool {
+    pub(super) fn is_quiet(&self, on: &SharedState<'_>) -> bool {
         self.moves(on).is_empty()
     }
 
@@ -310,13 +310,13 @@ impl Desk {
         self.timer
     }
 
-    pub(super) fn room(&mut self, on: &mut Ground<'_>) -> Room {
+    pub(super) fn capacity(&mut self, on: &mut SharedState<'_>) -> Capacity {
         let (reply, mut answer) = oneshot::channel();
         self.hear(Event::Room(reply), on);
         answer.try_recv().unwrap()
     }
 
-    pub(super) fn snapshot(&mut self, on: &mut Ground<'_>) -> Snapshot {
+    pub(super) fn snapshot(&mut self, on: &mut SharedState<'_>) -> Snapshot {
         let (reply, mut answer) = oneshot::channel();
         self.hear(Event::Look(reply), on);
         answer.try_recv().unwrap()

@@ -8,16 +8,16 @@ use crate::run::environment::Environment;
 
 /// A change of a breaker on a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum BreakerChange {
     /// Store it, with the reason and the time of the next try.
     Open(HoldOn, String, Timestamp),
     /// Remove it, because its environment or host works.
     Closed(HoldOn),
 }
 
-impl Kept {
+impl BreakerChange {
     pub(super) fn open(on: HoldOn, wait: &Wait) -> Self {
-        Kept::Open(on, wait.why.clone(), wait.until.unwrap_or(Timestamp::from_micros(0)))
+        BreakerChange::Open(on, wait.why.clone(), wait.until.unwrap_or(Timestamp::from_micros(0)))
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn release(board: &BoardName, on: &HoldOn) -> String {
 
 impl Backoff {
     /// Takes the changes that boards have not been asked to store yet.
-    pub fn take_changed(&mut self) -> Vec<(BoardName, Kept)> {
+    pub fn take_changed(&mut self) -> Vec<(BoardName, BreakerChange)> {
         std::mem::take(&mut self.kept)
     }
 
@@ -119,7 +119,7 @@ mod tests {
         failed(&mut backoff, 1);
         let on = needs().program().hold();
         assert_eq!(on.name, "program:shell/default");
-        let open = Kept::Open(on.clone(), "no /bin/sh".to_owned(), at(600));
+        let open = BreakerChange::Open(on.clone(), "no /bin/sh".to_owned(), at(600));
         assert_eq!(backoff.take_changed(), [(BoardName::default(), open)]);
         assert!(!backoff.expire(at(599)) && backoff.expire(at(600)), "one try after ten minutes");
         let told = {
@@ -129,7 +129,7 @@ mod tests {
         let command = "supervisor release --environment program:shell/default";
         assert!(told.text.contains(command), "{}", told.text);
         assert!(backoff.started(&key(7), needs().all(), at(700), at(700)));
-        assert_eq!(backoff.take_changed().last(), Some(&(BoardName::default(), Kept::Closed(on))));
+        assert_eq!(backoff.take_changed().last(), Some(&(BoardName::default(), BreakerChange::Closed(on))));
         assert_eq!(breakage(&backoff), None);
     }
 

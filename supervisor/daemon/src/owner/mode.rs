@@ -2,7 +2,7 @@
 
 /// Mode of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum DaemonMode {
     /// Runs until it is stopped.
     Forever,
     /// Runs until no task is left to start, and starts at most this many.

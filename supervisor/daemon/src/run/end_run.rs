@@ -9,16 +9,16 @@ use shim::rundir::{FailedStart, RunDir};
 use super::attempt::{Charge, Terms};
 use super::context::{Context, RETRY};
 use super::denied_host::with_denied_host;
+use super::evidence_of_life::{self, Records};
 use super::fault::{Fault, LaunchError};
 use super::finish::finish;
 use super::key::TaskKey;
 use super::live::Phase;
-use super::release::{Next, Release, Trouble, is_decided, wait_for_release};
-use super::remains::Cleared;
+use super::proof::{Proof, RunFacts, Shim};
+use super::release::{EndDelay, Next, Release, is_decided, wait_for_release};
+use super::remaining_processes::Cleared;
 use super::report::Report;
-use super::settle::{Known, Proof, Shim};
 use super::shim_watch::{tell_started, watch_to_end};
-use super::traces::{self, Records};
 use super::unkillable::Leftover;
 use service::BoardHandle;
 use setup::lanes::{Contact, not_before};
@@ -97,10 +97,10 @@ pub(super) async fn conclude(
 ) {
     // The board may have more of the run by now than at its claim.
     let learnt = board.readers().with(|view| view.expect_run(run.id)).unwrap_or_else(|_| run.clone());
-    let mut known = known_of(context, board, learnt, shim);
-    let path = known.path.clone();
+    let mut facts = facts_of(context, board, learnt, shim);
+    let path = facts.path.clone();
     let mut reported = false;
-    let mut trouble = Trouble::new(context, board, key, run);
+    let mut trouble = EndDelay::new(context, board, key, run);
     let mut leftover = None;
     // Last event at the time when the survivors were shown. An earlier request to reclaim the task expected a worker
     // that can be ended.
@@ -108,11 +108,11 @@ pub(super) async fn conclude(
     let ending = loop {
         // Taken at each try: a reply of a host may have arrived since the last one.
         let contact = context.host.ways.last_contact(board, run.id);
-        let mut asked = Known { contact, ..known.clone() };
-        let proof = tokio::task::spawn_blocking(move || (traces::prove(&mut asked), asked)).await;
+        let mut asked = RunFacts { contact, ..facts.clone() };
+        let proof = tokio::task::spawn_blocking(move || (evidence_of_life::prove(&mut asked), asked)).await;
         let why = match proof {
             Ok((proof, learnt)) => {
-                known = learnt;
+                facts = learnt;
                 match proof {
                     Ok(Proof::Ended(ending)) => break *ending,
                     Ok(Proof::NotStarted(failed, ending)) => {
@@ -121,13 +121,13 @@ pub(super) async fn conclude(
                         break Ending { cause: told.cause, ..*ending };
                     }
                     Ok(Proof::Alive) => {
-                        // Its shim appeared between the last look and this one.
+                        // Its shim appeared between the last check and this one.
                         watch_to_end(context, board, key, run, None).await;
                         continue;
                     }
                     Ok(Proof::Unkillable(left)) => {
                         let leftover = leftover.get_or_insert_with(|| Leftover::of(board, run.id));
-                        context.tell(key, leftover.looked(board, key, run.id, left).await).await;
+                        context.tell(key, leftover.checked(board, key, run.id, left).await).await;
                         tokio::time::sleep(RETRY).await;
                         continue;
                     }
@@ -142,7 +142,7 @@ pub(super) async fn conclude(
                         context.tell(key, Report::Delayed(Phase::Unknown, why)).await;
                         match wait_for_release(board, run, since, watch).await {
                             Release::Freed(reason) => {
-                                clear(context, board, key, &known, Records::Needed).await;
+                                clear(context, board, key, &facts, Records::Needed).await;
                                 break Ending::new(EndCause::Stopped(reason));
                             }
                             Release::Look => continue,
@@ -162,7 +162,7 @@ pub(super) async fn conclude(
             format!("{why}; `supervisor reclaim {}` ends the run without the unreadable records", key.task);
         if let Next::DoWithout(reason) = trouble.wait(&told).await {
             tracing::error!(task = %key, run = %run.id, error = %why, "records_lost");
-            clear(context, board, key, &known, Records::AsFarAsReadable).await;
+            clear(context, board, key, &facts, Records::AsFarAsReadable).await;
             break Ending::new(EndCause::Stopped(reason));
         }
     };
@@ -179,13 +179,13 @@ pub(super) async fn conclude(
 }
 
 /// Collects the known facts of a run before its directory is read.
-fn known_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Known {
+fn facts_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> RunFacts {
     let groups = context.host.groups(board.name(), run.id);
     // The path of a scratch directory is recorded with the claim; another path only after preparation of the workspace.
     let scratch = context.host.root.workspaces(board.name());
     let is_prepared = |path: &String| !Path::new(path).starts_with(&scratch);
     let was_prepared = run.worker_pid.is_some() || run.workspace_path.as_ref().is_some_and(is_prepared);
-    Known {
+    RunFacts {
         path: context.host.root.run_dir(board.name(), run.id),
         root: context.host.root_id.clone(),
         boot_id: context.host.boot_id.clone(),
@@ -204,9 +204,9 @@ pub(crate) async fn end_survivors(context: &Context, left: Vec<(BoardName, RunId
     for (name, id) in left {
         let Ok(board) = context.service.board(&name) else { continue };
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
-        let known = known_of(context, &board, run, Shim::Unseen);
+        let facts = facts_of(context, &board, run, Shim::Unseen);
         // Each takes a limited time, and they run in parallel.
-        ends.spawn_blocking(move || (name, id, traces::clear(&known, Records::Needed)));
+        ends.spawn_blocking(move || (name, id, evidence_of_life::clear(&facts, Records::Needed)));
     }
     while let Some(ended) = ends.join_next().await {
         match ended {
@@ -232,11 +232,11 @@ async fn last_event(board: &BoardHandle, key: &TaskKey) -> EventId {
 ///
 /// Processes that may belong to others are shown and not ended. The task becomes free when they have ended, or when the
 /// person reclaims it again.
-async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Known, records: Records) {
+async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, facts: &RunFacts, records: Records) {
     let mut shown_at: Option<EventId> = None;
     loop {
-        let asked = known.clone();
-        let cleared = tokio::task::spawn_blocking(move || traces::clear(&asked, records)).await;
+        let asked = facts.clone();
+        let cleared = tokio::task::spawn_blocking(move || evidence_of_life::clear(&asked, records)).await;
         let why = match cleared {
             Ok(Ok(Cleared::Nothing)) => return,
             Ok(Ok(Cleared::Perhaps(found))) => {
@@ -245,8 +245,8 @@ async fn clear(context: &Context, board: &BoardHandle, key: &TaskKey, known: &Kn
                     None => last_event(board, key).await,
                 };
                 shown_at = Some(since);
-                if is_decided(board, &known.run, since).is_some() {
-                    tracing::warn!(task = %key, run = %known.run.id, left = found, "freed_beside");
+                if is_decided(board, &facts.run, since).is_some() {
+                    tracing::warn!(task = %key, run = %facts.run.id, left = found, "freed_beside");
                     return;
                 }
                 format!(

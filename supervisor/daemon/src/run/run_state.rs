@@ -10,14 +10,14 @@ use shim::rundir::write_json;
 use shim::shortage::unless_short;
 use workspace::Worktree;
 
-use super::evidence::Begun;
+use super::evidence::GitStart;
 use super::kept_files::Keeping;
 use setup::lanes::EndingRules;
 use setup::roster::Share;
 
 /// State of a run that the daemon keeps in the run directory until the run's end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct RunState {
     /// Rules by which its lane reads its ending.
     #[serde(flatten)]
     pub rules: EndingRules,
@@ -33,14 +33,14 @@ pub(crate) struct Note {
     pub commit: CommitMode,
     /// Git state at its start, if it works in git.
     #[serde(default)]
-    pub begun: Option<Begun>,
+    pub begun: Option<GitStart>,
     /// Profile that reviews the work if the worker asks for a review by its exit.
     #[serde(default)]
     pub reviewer: Option<Profile>,
     /// Files of its home to keep.
     #[serde(default)]
     pub keeping: Option<Keeping>,
-    /// Limited resources that it takes; none in the note of an earlier release.
+    /// Limited resources that it takes; none in the state of an earlier release.
     #[serde(default)]
     pub share: Option<Share>,
     /// Lane of the work and its hosts; none for a check.
@@ -52,16 +52,16 @@ pub(crate) struct Note {
 
 const FILE: &str = "daemon.json";
 
-/// Value for a note of an earlier release, which has no such field: the changes stay uncommitted.
+/// Value for a state of an earlier release, which has no such field: the changes stay uncommitted.
 fn no_commit() -> CommitMode {
     CommitMode::No
 }
 
-impl Note {
-    /// Reads the note of a run; none if it is missing or invalid.
+impl RunState {
+    /// Reads the state of a run; none if it is missing or invalid.
     ///
     /// # Errors
-    /// The host lacks a resource for now, so that nothing is known of the note.
+    /// The host lacks a resource for now, so that the state is not known.
     pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
         let bytes = unless_short(std::fs::read(dir.join(FILE)))?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
