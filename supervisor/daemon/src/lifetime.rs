@@ -397,7 +397,7 @@ fn recover_all(
         }
         for one in recovered {
             live.extend(recover::groups_of(context, name, &one.run));
-            dispatcher.adopt(one.live, one.needs, one.share);
+            dispatcher.adopt(one.live, one.needs, one.resources);
         }
     }
     if let Ok(cgroups) = &context.host.cgroups

@@ -7,7 +7,7 @@ use kernel::{BoardName, Tenant, Timestamp};
 
 use super::Service;
 use super::jobs::Jobs;
-use setup::automation::chat::Desk;
+use setup::automation::chat::ChatsState;
 use setup::browsers::Browsers;
 
 /// Name of the A2A bridge in lists of unreachable services.
@@ -25,7 +25,7 @@ impl Service {
     }
 
     /// Returns the state of the chats.
-    pub fn chats(&self) -> &Desk {
+    pub fn chats(&self) -> &ChatsState {
         &self.chats
     }
 
@@ -52,7 +52,7 @@ impl Service {
 
     /// Returns the chats, and the A2A bridge, that should be reachable and are not, with the reasons.
     pub fn unheard(&self) -> BTreeMap<String, String> {
-        let chats = self.chats.deaf().into_iter();
+        let chats = self.chats.disconnected().into_iter();
         let mut unheard: BTreeMap<String, String> = chats
             .map(|(name, line)| (format!("the chat {name}"), line.last_error.unwrap_or_default()))
             .collect();

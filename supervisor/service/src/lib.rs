@@ -35,7 +35,7 @@ use base::failure::Failure;
 use base::paths::{Root, make_dir};
 use host::examine::examine_host;
 use host::uids::Uids;
-use setup::automation::chat::Desk;
+use setup::automation::chat::ChatsState;
 use setup::automation::plugins::Plugins;
 use setup::automation::schedules::Schedules;
 use setup::browsers::Browsers;
@@ -165,7 +165,7 @@ pub struct Service {
     started_verbs: TaskTracker,
     jobs: Jobs,
     diffs: Jobs<Option<Tenant>>,
-    chats: Desk,
+    chats: ChatsState,
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
     /// Problems of channels and plugins, by board.
@@ -197,7 +197,7 @@ impl Service {
             started_verbs: TaskTracker::new(),
             jobs: Jobs::default(),
             diffs: Jobs::default(),
-            chats: Desk::default(),
+            chats: ChatsState::default(),
             bridge_trouble: Mutex::default(),
             silent: Mutex::default(),
             mail: Arc::default(),

@@ -13,9 +13,9 @@ use base::paths::Root;
 use base::terminal::{Cell, Screen, printable, printable_lines};
 use host::home::home_of;
 use setup::config::Config;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::config::triage::TriageConfig;
-use setup::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
+use setup::roster::{Home, ProfileDefinition, ProfileText, Roster, did_you_mean, unread_profile};
 
 /// List the profiles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,14 +43,19 @@ pub struct NamedProfile {
 }
 
 impl NamedProfile {
-    fn of(name: &str, found: &Found<'_, Persona>, roster: &Roster, config: &Config) -> Option<Self> {
+    fn of(
+        name: &str,
+        found: &Lookup<'_, ProfileDefinition>,
+        roster: &Roster,
+        config: &Config,
+    ) -> Option<Self> {
         let profile: Profile = name.parse().ok()?;
         let (described, defect) = match found {
-            Found::Usable(persona) => (Some(persona.describe()), None),
-            Found::Disabled(defect) => (None, Some(defect.to_string())),
-            Found::Absent => return None,
+            Lookup::Usable(persona) => (Some(persona.describe()), None),
+            Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+            Lookup::Absent => return None,
         };
-        let is_shipped = matches!(found, Found::Usable(persona) if persona.is_shipped);
+        let is_shipped = matches!(found, Lookup::Usable(persona) if persona.is_shipped);
         let proposes = is_shipped && ProposalKind::ALL.iter().any(|kind| TriageConfig::key(*kind) == name);
         Some(NamedProfile {
             name: name.to_owned(),

@@ -10,7 +10,7 @@ use super::conversation::Conversation;
 use super::pace::Pace;
 use delivery::notify::{Talk, Undelivered};
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard};
+use setup::automation::chat::{ChatFile, IncomingMessage};
 use setup::config::notify::Channel;
 
 /// Longest pause before a reply that a service may ask for.
@@ -55,14 +55,18 @@ impl Bridge {
     }
 
     /// Carries out a message. Returns the reply; none if the message is not for this chat.
-    pub(super) async fn reply(&self, conversation: &mut Conversation, heard: &Heard) -> Option<String> {
+    pub(super) async fn reply(
+        &self,
+        conversation: &mut Conversation,
+        heard: &IncomingMessage,
+    ) -> Option<String> {
         // Panics are caught, because the service would send the message again without end.
         let answer = AssertUnwindSafe(conversation.answer(heard)).catch_unwind().await;
         answer.unwrap_or_else(|_| Some("It failed inside the supervisor; its log has the reason.".to_owned()))
     }
 
     /// Carries out a message, and sends the reply. A reply that cannot be sent is dropped.
-    pub(super) async fn hear(&self, conversation: &mut Conversation, heard: &Heard) {
+    pub(super) async fn hear(&self, conversation: &mut Conversation, heard: &IncomingMessage) {
         let Some(reply) = self.reply(conversation, heard).await else { return };
         let thread = Some(heard.thread.as_str()).filter(|thread| !thread.is_empty());
         for attempt in 1..=REPLIES {

@@ -15,7 +15,7 @@ use super::verb::{Asker, permit};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
 use setup::config::notify::Kind;
 use verbs::{Answer, Approve, Comment, Deny};
 
@@ -47,7 +47,7 @@ enum Meaning {
 
 impl Conversation {
     /// Carries out a message. Returns the reply; none if the message is not for this chat.
-    pub(super) async fn answer(&mut self, heard: &Heard) -> Option<String> {
+    pub(super) async fn answer(&mut self, heard: &IncomingMessage) -> Option<String> {
         let now = Instant::now();
         let Some(sender) = self.chat.sender(&heard.sender).cloned() else {
             let is_meant = heard.is_direct || heard.text.starts_with('/');
@@ -63,7 +63,7 @@ impl Conversation {
             // Ordinary talk of a group is ignored.
             return None;
         }
-        self.service.chats().heard(&self.name);
+        self.service.chats().received(&self.name);
         match self.pace.of_sender(&sender.id, self.chat.per_minute, now) {
             Turn::Answer => {}
             Turn::Refuse => return Some("Too many messages. Wait a minute.".to_owned()),
@@ -77,7 +77,12 @@ impl Conversation {
         done.unwrap_or_else(|_| Some(Err(late()))).map(|outcome| reply::of(outcome, is_open))
     }
 
-    async fn act(&self, sender: &Sender, heard: &Heard, meaning: Meaning) -> Option<Result<String, Failure>> {
+    async fn act(
+        &self,
+        sender: &Sender,
+        heard: &IncomingMessage,
+        meaning: Meaning,
+    ) -> Option<Result<String, Failure>> {
         let (service, name, chat) = (&self.service, self.name.as_str(), &self.chat);
         let mut asker = Asker {
             service,
@@ -102,7 +107,7 @@ impl Conversation {
     }
 }
 
-fn meaning(heard: &Heard) -> Meaning {
+fn meaning(heard: &IncomingMessage) -> Meaning {
     let text = heard.text.trim();
     if let Some(rest) = text.strip_prefix('/') {
         let (word, line) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

@@ -20,7 +20,7 @@ use base::invocation::Invocation;
 use base::short_ids;
 use base::terminal::Screen;
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
 use verbs::Resolve;
 
 /// Width of tables, in characters.
@@ -32,7 +32,7 @@ pub(super) struct Asker<'a> {
     pub(super) name: &'a str,
     pub(super) chat: &'a ChatFile,
     pub(super) sender: &'a Sender,
-    pub(super) heard: &'a Heard,
+    pub(super) heard: &'a IncomingMessage,
     pub(super) board: BoardName,
     /// Directory in which a new task works.
     pub(super) place: Option<String>,

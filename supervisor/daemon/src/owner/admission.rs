@@ -16,7 +16,7 @@ use crate::run::environment::{Environment, Needs, RosterAndConfig};
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::config::admission::{Limits, Pools};
-use setup::roster::Share;
+use setup::roster::ResourceClaim;
 
 /// Limit on the worktrees of one tenant that are prepared at the same time.
 const PREPARING: usize = 2;
@@ -50,7 +50,7 @@ pub struct Claim {
     pub tenant: Option<Tenant>,
     pub profile: Option<Profile>,
     /// Lane, pools, and the limits on concurrent runs from the files of profile and lane.
-    pub share: Share,
+    pub resources: ResourceClaim,
     /// Directory of a `dir` workspace, which the task needs for itself, as named. A name that leads through a symbolic
     /// link is refused at creation and at the start, so no access to the file system is needed here. Such an access could
     /// block.
@@ -119,9 +119,11 @@ impl Claim {
     ) -> Self {
         let profile = who.profile.as_ref();
         let needs = profile.map(|profile| Needs::of(&key, profile, policy, workspace, known));
-        let share =
-            profile.map(|profile| known.roster.share(profile, known.config)).unwrap_or_default().with(pools);
-        Self::taking(key, who, workspace, needs, share)
+        let resources = profile
+            .map(|profile| known.roster.resource_claim(profile, known.config))
+            .unwrap_or_default()
+            .with(pools);
+        Self::taking(key, who, workspace, needs, resources)
     }
 
     /// Makes the claim of a task with known environments and limits.
@@ -130,14 +132,14 @@ impl Claim {
         Claimant { tenant, profile }: Claimant,
         workspace: &str,
         needs: Option<Needs>,
-        share: Share,
+        resources: ResourceClaim,
     ) -> Self {
         let (place, preparing) = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
             Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
             Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
         };
-        Claim { key, tenant, profile, share, place, needs, preparing, weight: Weight::Slot }
+        Claim { key, tenant, profile, resources, place, needs, preparing, weight: Weight::Slot }
     }
 
     /// Returns the environments that it depends on.
@@ -217,7 +219,7 @@ impl Tally {
             self.places.insert(place.clone(), (claim.key.clone(), claim.tenant.clone()));
         }
         // Pools count for a claim without a slot too, because its processes may still use them.
-        for pool in &claim.share.pools {
+        for pool in &claim.resources.pools {
             *self.pools.entry(pool.clone()).or_default() += 1;
             if let Some(tenant) = &claim.tenant {
                 *self.pools_of.entry((tenant.clone(), pool.clone())).or_default() += 1;
@@ -229,7 +231,7 @@ impl Tally {
         if let Some(profile) = &claim.profile {
             *self.profiles.entry((depth, profile.clone())).or_default() += 1;
         }
-        if let Some(lane) = &claim.share.lane {
+        if let Some(lane) = &claim.resources.lane {
             *self.lanes.entry((depth, lane.clone())).or_default() += 1;
         }
         if let Some(repository) = &claim.preparing {
@@ -279,11 +281,11 @@ impl Tally {
         }
         if let Some((pool, why)) = self.no_pool_of_tenant(claim, config) {
             // Other tenants of its assignee may start.
-            let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Task };
+            let reach = if claim.resources.of_task.contains(pool) { Reach::Line } else { Reach::Task };
             return Some(Refusal::new(reach, Waiting::new(WaitingCode::Pool, why)));
         }
         if let Some((pool, why)) = self.no_pool(claim, &config.pools) {
-            let reach = if claim.share.of_task.contains(pool) { Reach::Line } else { Reach::Profile };
+            let reach = if claim.resources.of_task.contains(pool) { Reach::Line } else { Reach::Profile };
             return Some(Refusal::new(reach, Waiting::new(WaitingCode::Pool, why)));
         }
         self.no_place(claim)
@@ -320,14 +322,14 @@ impl Tally {
             return Some(Refusal::new(Reach::Tenant, Waiting::new(WaitingCode::Slot, text)));
         }
         if let Some(profile) = &claim.profile
-            && let Some(cap) = limits.of_profile(profile, claim.share.most_of_profile)
+            && let Some(cap) = limits.of_profile(profile, claim.resources.most_of_profile)
             && let taken = self.of_profile_at(depth, profile)
             && let Some(why) = full(taken, cap, &format!(" of profile {profile}"), "")
         {
             return Some(Refusal::new(Reach::Profile, why));
         }
-        if let Some(lane) = &claim.share.lane
-            && let Some(cap) = limits.of_lane(lane, claim.share.most_of_lane)
+        if let Some(lane) = &claim.resources.lane
+            && let Some(cap) = limits.of_lane(lane, claim.resources.most_of_lane)
             && let taken = self.lanes.get(&(depth, lane.clone())).copied().unwrap_or_default()
             && let Some(why) = full(taken, cap, &format!(" of lane {lane}"), "")
         {
@@ -351,7 +353,7 @@ impl Tally {
         };
         // Pools of the profile or the lane first: they affect more tasks.
         let (of_task, shared): (Vec<&Pool>, Vec<&Pool>) =
-            claim.share.pools.iter().partition(|pool| claim.share.of_task.contains(*pool));
+            claim.resources.pools.iter().partition(|pool| claim.resources.of_task.contains(*pool));
         shared.into_iter().chain(of_task).find_map(|pool| Some((pool, why(pool)?)))
     }
 
@@ -359,7 +361,7 @@ impl Tally {
     fn no_pool_of_tenant<'a>(&self, claim: &'a Claim, config: &Config) -> Option<(&'a Pool, String)> {
         let tenant = claim.tenant.as_ref()?;
         let caps = &config.tenants.get(tenant)?.pools;
-        claim.share.pools.iter().find_map(|pool| {
+        claim.resources.pools.iter().find_map(|pool| {
             let cap = *caps.get(pool)?;
             let taken = self.pools_of.get(&(tenant.clone(), pool.clone())).copied().unwrap_or_default();
             let why = || format!("waits for pool {pool} of tenant {tenant}: {taken} of {cap} in use");

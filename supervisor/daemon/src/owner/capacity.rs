@@ -125,7 +125,7 @@ impl Capacity {
     pub fn full_profile(&self, claim: &Claim) -> Option<usize> {
         let profile = claim.profile.as_ref()?;
         let current = self.tally.of_profile(profile);
-        let cap = self.config.limits.of_profile(profile, claim.share.most_of_profile);
+        let cap = self.config.limits.of_profile(profile, claim.resources.most_of_profile);
         cap.filter(|cap| current >= *cap).map(|_| current)
     }
 
@@ -193,14 +193,14 @@ mod tests {
     use crate::run::environment::Needs;
     use crate::run::key::TaskKey;
     use host::headroom::{Pressure, Reading};
-    use setup::roster::Share;
+    use setup::roster::ResourceClaim;
 
     fn claim(n: u32, tenant: &str) -> Claim {
         Claim {
             key: TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() },
             tenant: Some(tenant.parse().unwrap()),
             profile: Some("shell".parse().unwrap()),
-            share: Share::default(),
+            resources: ResourceClaim::default(),
             place: None,
             needs: Some(Needs::scratch("shell")),
             preparing: None,
@@ -219,8 +219,9 @@ mod tests {
     /// Returns the claim of a run in a lane with these pools.
     fn pooled(n: u32, lane: &str, pools: &[&str]) -> Claim {
         let pools = pools.iter().map(|pool| pool.parse().unwrap()).collect();
-        let share = Share { lane: Some(lane.parse().unwrap()), pools, ..Share::default() };
-        Claim { share, ..claim(n, "a") }
+        let resources =
+            ResourceClaim { lane: Some(lane.parse().unwrap()), pools, ..ResourceClaim::default() };
+        Claim { resources, ..claim(n, "a") }
     }
 
     /// Returns the admitted tasks and the refusals of the others.
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!(admitted, ["t_00000002", "t_00000004"]);
         assert_eq!(refused[0].why.text, "waits for a slot of lane claude: 2 of 2 are taken");
         let own = |n| Claim {
-            share: Share { most_of_lane: Some(1), ..pooled(n, "claude", &[]).share },
+            resources: ResourceClaim { most_of_lane: Some(1), ..pooled(n, "claude", &[]).resources },
             ..claim(n, "a")
         };
         assert_eq!(decide(capacity("per_lane = 9", &[own(1)]), &[own(2)]).0.len(), 0);

@@ -25,7 +25,7 @@ use crate::run::key::TaskKey;
 use crate::run::live::{LiveRun, ShimHandle};
 use host::headroom::{self, Gauge};
 use setup::config::Config;
-use setup::roster::Share;
+use setup::roster::ResourceClaim;
 
 /// Interval between measurements of a host with too little memory or too much load.
 const MEASURE: Duration = Duration::from_secs(2);
@@ -106,10 +106,10 @@ impl Dispatcher {
     }
 
     /// Adds a run that an earlier daemon started.
-    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, share: Share) {
+    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, resources: ResourceClaim) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
         let who = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
-        let claim = Claim::taking(key.clone(), who, &live.workspace, needs, share);
+        let claim = Claim::taking(key.clone(), who, &live.workspace, needs, resources);
         let claim = claim.prepared().for_question(live.consult);
         self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });
     }
@@ -260,9 +260,12 @@ impl Dispatcher {
                     self.backoff.try_host(&claim.key, claim.tenant.as_ref());
                     let charge = self.backoff.charge(&claim.key);
                     let terms = Terms { needs: claim.needs, charge };
-                    let share = claim.share;
+                    let resources = claim.resources;
                     self.slots.insert(claim.key, slot);
-                    actions.push(Action::Start(board.clone(), Box::new(Attempt { candidate, share, terms })));
+                    actions.push(Action::Start(
+                        board.clone(),
+                        Box::new(Attempt { candidate, resources, terms }),
+                    ));
                 }
                 Err(refusal) => {
                     if refusal.why.code == WaitingCode::Headroom {

@@ -8,7 +8,7 @@ use super::super::admission::Weight;
 use super::*;
 use crate::run::environment::Needs;
 use crate::run::key::TaskKey;
-use setup::roster::Share;
+use setup::roster::ResourceClaim;
 
 /// Steps of a case. Every task of a patient tenant ends before: 24 tasks, one after the other, of at most 5 steps each.
 const STEPS: usize = 160;
@@ -83,7 +83,7 @@ fn claim(at: usize, job: &Job) -> Claim {
         key: TaskKey { board: BoardName::default(), task: format!("t_{at:08x}").parse().unwrap() },
         tenant: (job.tenant > 0).then(|| format!("t{}", job.tenant).parse().unwrap()),
         profile: Some("shell".parse().unwrap()),
-        share: Share::default(),
+        resources: ResourceClaim::default(),
         place: None,
         needs: Some(Needs::scratch("shell")),
         preparing: None,

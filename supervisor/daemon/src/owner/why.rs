@@ -115,7 +115,7 @@ mod tests {
     use crate::run::report::Report;
     use base::exit::Code;
     use base::failure::Failure;
-    use setup::roster::Share;
+    use setup::roster::ResourceClaim;
 
     fn config(text: &str) -> Arc<Config> {
         Arc::new(toml::from_str(text).unwrap())
@@ -131,7 +131,7 @@ mod tests {
             Claimant { tenant: None, profile: Some("shell".parse().unwrap()) },
             workspace,
             Some(Needs::scratch("shell")),
-            Share::default(),
+            ResourceClaim::default(),
         )
     }
 

@@ -17,7 +17,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
 use setup::lanes::Skill;
-use setup::roster::{Resolved, Roster, Share};
+use setup::roster::{Resolved, ResourceClaim, Roster};
 
 /// Limit on the skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;
@@ -57,7 +57,7 @@ pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
     candidate: Candidate,
-    share: Share,
+    resources: ResourceClaim,
     roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
@@ -154,7 +154,7 @@ pub(super) async fn claim(
         files: claimed.files,
         lane,
         lane_name,
-        share,
+        resources,
         home,
         role_prompt: role_prompt.map(str::to_owned),
         skills,

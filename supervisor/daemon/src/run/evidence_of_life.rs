@@ -14,7 +14,7 @@ use super::remaining_processes::{self, Cleared, RemainingProcesses};
 use super::run_state::RunState;
 use super::survivors::{self, Mark};
 use host::{cgroup, ended as leftover, job};
-use setup::lanes::{EndingRules, read_ending, told_to_end};
+use setup::lanes::{EndingRules, cause_of_requested_end, read_ending};
 
 /// Examines a run, and ends the remains of a killed shim. Blocks.
 pub(super) fn prove(facts: &mut RunFacts) -> Result<Proof, String> {
@@ -127,7 +127,7 @@ impl Traces for OnHost {
                 let boot_id = pid.boot_id.clone();
                 self.pid = Some(pid);
                 let overdue = unless_short(dir.overdue()).map_err(|e| text(&e))?.flatten();
-                let requested = overdue.and_then(|record| told_to_end(&record.cause));
+                let requested = overdue.and_then(|record| cause_of_requested_end(&record.cause));
                 Ok(Directory::Killed {
                     boot_id,
                     failure_limit: run_state.map(|run_state| run_state.failure_limit),

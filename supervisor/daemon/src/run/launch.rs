@@ -28,7 +28,7 @@ use base::failpoint;
 use base::failure::Failure;
 use host::job::Asker;
 use host::spare::Spare;
-use setup::lanes::{Branch, EndingRules, Facts, Places, Start, Terms, search_path};
+use setup::lanes::{Branch, EndingRules, Facts, RunPaths, Start, Terms, search_path};
 
 /// A run that is ready to start.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ pub(crate) fn prepare(
         begun,
         reviewer: order.config.review.profile.clone(),
         keeping,
-        share: Some(order.share.clone()),
+        share: Some(order.resources.clone()),
         lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };
@@ -242,7 +242,7 @@ fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
 /// Returns the command of a run's worker, as its lane defines it.
 fn start(
     order: &Order,
-    places: Places<'_>,
+    places: RunPaths<'_>,
     prompt: &str,
     session: Option<&str>,
     deadline: Option<i64>,
@@ -257,8 +257,8 @@ fn places<'a>(
     private: &'a Private,
     workspaces: &'a Path,
     bin: &'a Path,
-) -> Places<'a> {
-    Places {
+) -> RunPaths<'a> {
+    RunPaths {
         workspace: &prepared.path,
         home: &private.home,
         tmp: &private.tmp,

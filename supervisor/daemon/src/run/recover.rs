@@ -20,7 +20,7 @@ use base::failure::Failure;
 use host::{ended, remove, watch};
 use net::proxy::Served;
 use service::BoardHandle;
-use setup::roster::Share;
+use setup::roster::ResourceClaim;
 
 /// A run of an earlier daemon that this one handles until its end.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Recovered {
     /// Environments that it shares with others; none if its profile is not known.
     pub needs: Option<Needs>,
     /// Limited resources that it takes.
-    pub share: Share,
+    pub resources: ResourceClaim,
 }
 
 /// Classifies every open run of a board, and returns them. Starts a task for each that follows it to its end; waits for
@@ -50,7 +50,7 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
             .as_ref()
             .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
         let named = task.as_ref().map(|task| task.pools.clone()).unwrap_or_default();
-        let share = share(context, board.name(), run, &named, known);
+        let resources = resources_of(context, board.name(), run, &named, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };
         tracing::info!(task = %key, run = %run.id, "recovering");
         let ending = take_over(context, board.name(), run);
@@ -62,7 +62,7 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
             // Its worker cannot reach the board until the next daemon. The worker goes on, and its end is noticed.
             tracing::error!(task = %key, run = %run.id, %error, "door_not_made");
         }
-        recovered.push(Recovered { run: run.clone(), live, needs, share });
+        recovered.push(Recovered { run: run.clone(), live, needs, resources });
         context.tasks.spawn(adopt(Arc::clone(context), Arc::clone(board), key, run.clone(), terms, ending));
     }
     sweep(context, board, &runs);
@@ -71,15 +71,15 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
 }
 
 /// Returns the resources that a run took at its start; without a readable state, the resources that it would take now.
-fn share(
+fn resources_of(
     context: &Context,
     board: &BoardName,
     run: &Run,
     named: &BTreeSet<Pool>,
     RosterAndConfig { roster, config }: RosterAndConfig<'_>,
-) -> Share {
+) -> ResourceClaim {
     let run_state = RunState::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
-    let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
+    let now = || run.profile.as_ref().map(|profile| roster.resource_claim(profile, config));
     run_state.and_then(|run_state| run_state.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 

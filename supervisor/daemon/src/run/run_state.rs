@@ -13,7 +13,7 @@ use workspace::Worktree;
 use super::evidence::GitStart;
 use super::kept_files::Keeping;
 use setup::lanes::EndingRules;
-use setup::roster::Share;
+use setup::roster::ResourceClaim;
 
 /// State of a run that the daemon keeps in the run directory until the run's end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) struct RunState {
     pub keeping: Option<Keeping>,
     /// Limited resources that it takes; none in the state of an earlier release.
     #[serde(default)]
-    pub share: Option<Share>,
+    pub share: Option<ResourceClaim>,
     /// Lane of the work and its hosts; none for a check.
     #[serde(default)]
     pub lane: Option<LaneHosts>,

@@ -36,10 +36,10 @@ pub(crate) async fn run_task(
     roster: Arc<Roster>,
     cancel: CancellationToken,
 ) {
-    let Attempt { candidate, share, terms } = attempt;
+    let Attempt { candidate, resources, terms } = attempt;
     let key = TaskKey { board: board.name().clone(), task: candidate.task.clone() };
     let asked_at = SystemClock.now();
-    let mut order = match claim(&context, &board, candidate, share, &roster, cancel).await {
+    let mut order = match claim(&context, &board, candidate, resources, &roster, cancel).await {
         Ok(order) => {
             context.pending_starts.is_new_trouble(None);
             order

@@ -98,8 +98,8 @@ impl SimulatedDaemon {
             let needs = profile
                 .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
             let named = task.map(|task| task.pools).unwrap_or_default();
-            let share = profile.map(|profile| on.fixtures.roster.share(profile, &on.config));
-            daemon.dispatcher.adopt(live, needs.clone(), share.unwrap_or_default().with(&named));
+            let resources = profile.map(|profile| on.fixtures.roster.resource_claim(profile, &on.config));
+            daemon.dispatcher.adopt(live, needs.clone(), resources.unwrap_or_default().with(&named));
             let adopted = Life::adopted(key, run.clone(), needs);
             let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);
             daemon.lives.push(if is_forgotten { adopted.forgotten() } else { adopted });

@@ -18,7 +18,7 @@ use base::paths::{Root, make_dir};
 use base::steps::Step;
 use host::remove::remove_kept;
 use service::Service;
-use setup::automation::plugins::{Ground, Plugin, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, inspect};
 use setup::config::settings;
 
 /// Prefix of the directory of a copy.
@@ -52,7 +52,7 @@ impl Trail {
 }
 
 /// Checks the plugin in a directory. The owner of an installed one must be right, too.
-pub async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) -> Checked {
+pub async fn check(service: &Arc<Service>, dir: &Path, ground: DirectoryUse) -> Checked {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut trail = Trail::default();
     // The steps record any failure.
@@ -65,7 +65,7 @@ async fn steps(
     service: &Arc<Service>,
     dir: &Path,
     name: &str,
-    ground: Ground,
+    ground: DirectoryUse,
     trail: &mut Trail,
 ) -> Option<()> {
     let fit = inspect(dir, ground).map_err(|unfit| unfit.to_string());

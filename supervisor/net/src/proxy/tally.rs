@@ -10,7 +10,7 @@ use policies::{LaneHosts, Policy, Target};
 use tokio::sync::Notify;
 
 use super::verdict::Refusal;
-use setup::lanes::{Answer, Contact, OwnRefusal};
+use setup::lanes::{Contact, HostReply, OwnRefusal};
 
 /// Limit on the refused hosts that become events. More are only counted: a worker can invent any number of names.
 const NOTED: usize = 20;
@@ -319,7 +319,7 @@ impl Tally {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let heard = lines.values().filter_map(|line| line.heard()).max();
         drop(lines);
-        Contact { answers: self.answers(), refused: self.latest().own_refusal(heard) }
+        Contact { replies: self.answers(), refused: self.latest().own_refusal(heard) }
     }
 
     /// Returns the latest time at which a refusing host accepts requests again, as far as the hosts named times.
@@ -330,12 +330,12 @@ impl Tally {
     }
 
     /// Returns the latest response of each host that a broker contacted.
-    fn answers(&self) -> Vec<Answer> {
+    fn answers(&self) -> Vec<HostReply> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(host, line): (&String, &Arc<Line>)| {
             let Last { status, opens, at, refusing_since, well_at } =
                 (*line.last.lock().unwrap_or_else(PoisonError::into_inner))?;
-            Some(Answer { host: host.clone(), status, opens, at, refusing_since, well_at })
+            Some(HostReply { host: host.clone(), status, opens, at, refusing_since, well_at })
         };
         lines.iter().filter_map(answer).collect()
     }

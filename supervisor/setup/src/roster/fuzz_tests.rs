@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{Persona, adopt};
+use super::{ProfileDefinition, adopt};
 
 #[test]
 fn a_file_that_is_adopted_is_a_profile_that_can_be_read() {
     fuzz::Target::new("profile", fuzz::Shape::Text).memory(8 << 20, 64).check(|input| {
         let Ok(text) = str::from_utf8(input) else { return "no text".to_owned() };
-        let read = match Persona::parse("ann", text, Path::new("ann.md")) {
+        let read = match ProfileDefinition::parse("ann", text, Path::new("ann.md")) {
             Ok(_) => "a profile".to_owned(),
             Err(defect) => {
                 let said = defect.to_string();

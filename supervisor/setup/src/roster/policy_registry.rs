@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use policies::{Boundary, Policy, Source, Support};
 
 use super::CannotRun;
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use base::failure::with_causes;
 use base::paths::Root;
 
@@ -85,11 +85,11 @@ impl PolicyRegistry {
     pub fn find(&self, name: &str) -> Result<&Policy, CannotRun> {
         let policy = name.to_owned();
         match self.defined.find(name) {
-            Found::Usable(policy) => Ok(policy),
-            Found::Disabled(defect) => {
+            Lookup::Usable(policy) => Ok(policy),
+            Lookup::Disabled(defect) => {
                 Err(CannotRun::PolicyDisabled { policy, defect: Box::new(defect.clone()) })
             }
-            Found::Absent => {
+            Lookup::Absent => {
                 let known = self.defined.names().map(str::to_owned).collect();
                 Err(CannotRun::PolicyUnknown { policy, known })
             }

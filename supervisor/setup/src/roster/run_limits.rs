@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kernel::{LimitSource, Task, TimeLimit};
 
-use super::Persona;
+use super::ProfileDefinition;
 use crate::config::Config;
 use crate::lanes::Lane;
 use base::time::duration::WrittenDuration;
@@ -38,13 +38,17 @@ impl RunLimits {
     }
 
     /// Applies the limits of a lane, and over them the limits of a profile.
-    pub(super) fn with(self, lane: &Lane, persona: Option<&Persona>) -> Self {
+    pub(super) fn with(self, lane: &Lane, definition: Option<&ProfileDefinition>) -> Self {
         let of_lane = lane.max_runtime.map(|limit| (limit, LimitSource::Lane));
-        let of_profile = persona.and_then(Persona::max_runtime).map(|limit| (limit, LimitSource::Profile));
+        let of_profile =
+            definition.and_then(ProfileDefinition::max_runtime).map(|limit| (limit, LimitSource::Profile));
         let max_runtime = of_profile.or(of_lane).map(|(limit, from)| TimeLimit { limit, from });
         RunLimits {
             max_runtime: max_runtime.unwrap_or(self.max_runtime),
-            idle_limit: persona.and_then(Persona::idle_limit).or(lane.idle_limit).or(self.idle_limit),
+            idle_limit: definition
+                .and_then(ProfileDefinition::idle_limit)
+                .or(lane.idle_limit)
+                .or(self.idle_limit),
             ..self
         }
     }

@@ -6,7 +6,7 @@ use kernel::Profile;
 use serde::Deserialize;
 
 use super::front_matter::{Fault, Parts};
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use crate::lanes::Skill;
 use base::paths::Root;
 
@@ -59,9 +59,9 @@ impl SkillRegistry {
     /// Returns the skill of a name, or the reason why it is unusable.
     pub fn find(&self, name: &str) -> Result<&Skill, String> {
         match self.defined.find(name) {
-            Found::Usable(skill) => Ok(skill),
-            Found::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
-            Found::Absent => {
+            Lookup::Usable(skill) => Ok(skill),
+            Lookup::Disabled(defect) => Err(format!("the skill `{name}` is disabled: {defect}")),
+            Lookup::Absent => {
                 if let Err(e) = name.parse::<Profile>() {
                     return Err(format!("`{name}` is not a name of a skill: {e}"));
                 }

@@ -12,7 +12,7 @@ use api::Call;
 use base::failure::Failure;
 use daemon::{Event, OwnerLink};
 use service::BRIDGE;
-use setup::automation::chat::Line;
+use setup::automation::chat::ChatConnection;
 use setup::config::definitions::{Defect, Effect};
 use setup::roster::LooseName;
 
@@ -28,7 +28,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     let mail = call.read(move |view| view.mail(&actor)).await?;
     found.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
     if call.service.daemon().is_some() {
-        found.extend(call.service.chats().deaf().iter().map(|(name, line)| deaf(name, line)));
+        found.extend(call.service.chats().disconnected().iter().map(|(name, line)| deaf(name, line)));
         found.extend(call.service.bridge_trouble().map(not_offered));
     }
     let cursors = call.read(|view| view.plugin_cursors()).await?;
@@ -116,7 +116,7 @@ fn not_offered(why: String) -> Finding {
 }
 
 /// Reports a chat whose service does not respond.
-fn deaf(name: &str, line: &Line) -> Finding {
+fn deaf(name: &str, line: &ChatConnection) -> Finding {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
     let detail = line.last_error.clone().unwrap_or_default();
     let told = Told { title: "it receives no messages".to_owned(), detail };

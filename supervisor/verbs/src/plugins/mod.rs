@@ -22,7 +22,7 @@ use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
 use service::Service;
 use setup::automation::plugins::Manifest;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// List the plugins: their events, what they may request, and the state of delivery
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -61,9 +61,9 @@ impl Verb for ListPlugins {
         let line = |name: &str| {
             let cursor = cursors.iter().find(|cursor| cursor.plugin.as_str() == name).cloned();
             let (manifest, defect) = match plugins.find(name) {
-                Found::Usable(plugin) => (Some(plugin.manifest.clone()), None),
-                Found::Disabled(defect) => (None, Some(defect.to_string())),
-                Found::Absent => (None, None),
+                Lookup::Usable(plugin) => (Some(plugin.manifest.clone()), None),
+                Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+                Lookup::Absent => (None, None),
             };
             let path = service.root().plugins_dir().join(name);
             PluginLine { name: name.to_owned(), path, defect, manifest, cursor }

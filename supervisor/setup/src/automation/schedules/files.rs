@@ -47,8 +47,8 @@ pub fn authored_of(root: &Root, name: &ScheduleName) -> Result<Option<Authored>,
     }
     let Some(path) = file_of(root, name) else { return Ok(None) };
     let Some(file) = read(&path)? else { return Ok(None) };
-    let said = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
-    Ok(Some(Authored { text: said.to_toml()?, ..file }))
+    let schedule = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
+    Ok(Some(Authored { text: schedule.to_toml()?, ..file }))
 }
 
 /// Returns the text of a schedule's file; none if there is no file.
@@ -77,11 +77,11 @@ pub fn saved_text(
     }
     wanted.text.saved_by = saved_by;
     let (form, text) = TextForm::of(text);
-    let (kept, end) = (without_key(text, "saved_by"), form.line_end());
+    let (remaining, end) = (without_key(text, "saved_by"), form.line_end());
     let text = form.marked(&match saved_by {
-        None => kept,
-        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}{end}{kept}"),
-        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"{end}{kept}"),
+        None => remaining,
+        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}{end}{remaining}"),
+        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"{end}{remaining}"),
     });
     if parsed(&text).ok() != Some(wanted) {
         return Err(Failure::usage(format!("the entry `saved_by` of {} cannot be replaced", path.display()))
@@ -129,8 +129,8 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
 /// order mark and the line ends.
 pub fn with_pause(text: &str, paused: bool) -> String {
     let (form, text) = TextForm::of(text);
-    let kept = without_key(text, "paused");
-    form.marked(&if paused { format!("paused = true{}{kept}", form.line_end()) } else { kept })
+    let remaining = without_key(text, "paused");
+    form.marked(&if paused { format!("paused = true{}{remaining}", form.line_end()) } else { remaining })
 }
 
 /// Returns the text without the lines that set a key of the file's top level.

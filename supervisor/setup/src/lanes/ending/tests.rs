@@ -231,14 +231,15 @@ fn a_limit_that_the_proxy_has_not_seen_holds_the_task_alone() {
     std::fs::write(place.path().join("stdout"), rejected).unwrap();
     let stdout = RunDir::open(place.path()).unwrap().stdout(&exited(1)).unwrap();
     let first = std::time::Instant::now();
-    let answer = |host, status, seconds| super::super::answers::tests::answer(first, host, status, seconds);
+    let answer =
+        |host, status, seconds| super::super::host_replies::tests::answer(first, host, status, seconds);
     for (answers, siblings) in [
         (vec![], Siblings::Hold),
         (vec![answer("a.example:443", 200, 1)], Siblings::Spare),
         (vec![answer("a.example:443", 429, 1)], Siblings::Hold),
         (vec![answer("other.example:443", 200, 1)], Siblings::Hold),
     ] {
-        let contact = Contact { answers, ..Contact::default() };
+        let contact = Contact { replies: answers, ..Contact::default() };
         let ending = read_ending(&exited(1), &stdout, &claude, &contact, END);
         let until = END.after(Duration::from_secs(4_000));
         assert_eq!((ending.cause, ending.siblings), (EndCause::RateLimited { until }, siblings));

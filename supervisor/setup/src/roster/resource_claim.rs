@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Resource claim of each run of an assignee, in addition to a slot. A run keeps its claim while it lives, even if
 /// the configuration changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct ResourceClaim {
     /// Lane; none if the assignee is unknown.
     pub lane: Option<Profile>,
     /// Pools in which the run takes a place.
@@ -25,7 +25,7 @@ pub struct Share {
     pub most_of_lane: Option<usize>,
 }
 
-impl Share {
+impl ResourceClaim {
     /// Adds the pools that a task itself names.
     #[must_use]
     pub fn with(mut self, pools: &BTreeSet<Pool>) -> Self {

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 /// Message of a sender. All of it is the sender's text and hostile.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct IncomingMessage {
     /// Id of the message at the service, equal when the message is delivered again.
     pub id: String,
     /// Id of the sender at the service.
@@ -20,7 +20,7 @@ pub struct Heard {
     pub is_direct: bool,
 }
 
-impl Heard {
+impl IncomingMessage {
     /// Returns the address for replies.
     pub fn address(&self, channel: &str) -> Address {
         Address { channel: channel.to_owned(), chat_id: self.chat.clone(), thread_id: self.thread.clone() }
@@ -30,7 +30,7 @@ impl Heard {
 /// Message whose poster waits for a reply.
 #[derive(Debug)]
 pub struct Posted {
-    pub heard: Heard,
+    pub message: IncomingMessage,
     /// Receives the reply; none if the message is not for the chat.
     pub reply: oneshot::Sender<Option<String>>,
 }

@@ -19,7 +19,7 @@ const DEPTH: usize = 8;
 
 /// Use of a plugin's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum DirectoryUse {
     /// Executed in place: the daemon's user or root must own it, and no other user may write it.
     Installed,
     /// Copied only.
@@ -28,7 +28,7 @@ pub enum Ground {
 
 /// A file or a directory of a plugin, open.
 #[derive(Debug)]
-pub struct Found<'a> {
+pub struct PluginEntry<'a> {
     /// Path within the plugin's directory.
     pub path: &'a Path,
     pub stat: Stat,
@@ -60,30 +60,31 @@ pub enum Unfit {
 /// A walk through the directory of a plugin.
 struct Walk<'a> {
     root: &'a Path,
-    ground: Ground,
+    directory_use: DirectoryUse,
     files: usize,
     bytes: u64,
-    each: &'a mut dyn FnMut(&Found<'_>) -> io::Result<()>,
+    each: &'a mut dyn FnMut(&PluginEntry<'_>) -> io::Result<()>,
 }
 
 /// Checks everything in a plugin's directory, except its state.
-pub fn inspect(dir: &Path, ground: Ground) -> Result<(), Unfit> {
-    walk(dir, ground, &mut |_| Ok(()))
+pub fn inspect(dir: &Path, directory_use: DirectoryUse) -> Result<(), Unfit> {
+    walk(dir, directory_use, &mut |_| Ok(()))
 }
 
 /// Does the same, and passes each file and directory to `each`, a directory before its contents. No link is followed,
 /// even if entries change meanwhile.
 pub fn walk(
     dir: &Path,
-    ground: Ground,
-    each: &mut dyn FnMut(&Found<'_>) -> io::Result<()>,
+    directory_use: DirectoryUse,
+    each: &mut dyn FnMut(&PluginEntry<'_>) -> io::Result<()>,
 ) -> Result<(), Unfit> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = rustix::fs::open(dir, flags, Mode::empty());
     let open = open.map_err(|e| refused(dir.to_owned(), e))?;
-    let mut walk = Walk { root: dir, ground, files: 0, bytes: 0, each };
-    if let Some(parent) =
-        dir.parent().filter(|parent| ground == Ground::Installed && !parent.as_os_str().is_empty())
+    let mut walk = Walk { root: dir, directory_use, files: 0, bytes: 0, each };
+    if let Some(parent) = dir
+        .parent()
+        .filter(|parent| directory_use == DirectoryUse::Installed && !parent.as_os_str().is_empty())
     {
         // A user who may write the parent could replace this directory.
         let held = rustix::fs::stat(parent).map_err(|e| refused(parent.to_owned(), e))?;
@@ -138,7 +139,7 @@ impl Walk<'_> {
         let unreadable = |source| Unfit::Unreadable { path: whole.clone(), source };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                (self.each)(&Found { path, stat, file: None }).map_err(unreadable)?;
+                (self.each)(&PluginEntry { path, stat, file: None }).map_err(unreadable)?;
                 self.enter(&open, path, depth + 1)
             }
             FileType::RegularFile => {
@@ -146,7 +147,7 @@ impl Walk<'_> {
                 if self.bytes > BYTES {
                     return Err(Unfit::Large);
                 }
-                (self.each)(&Found { path, stat, file: Some(open.into()) }).map_err(unreadable)
+                (self.each)(&PluginEntry { path, stat, file: Some(open.into()) }).map_err(unreadable)
             }
             FileType::Symlink
             | FileType::Fifo
@@ -158,11 +159,11 @@ impl Walk<'_> {
     }
 
     fn check(&self, path: &Path, stat: &Stat) -> Result<(), Unfit> {
-        if self.ground == Ground::Offered {
+        if self.directory_use == DirectoryUse::Offered {
             return Ok(());
         }
-        let (own, mode) = (nix::unistd::geteuid().as_raw(), stat.st_mode & 0o7777);
-        if stat.st_uid != own && stat.st_uid != 0 {
+        let (daemon_uid, mode) = (nix::unistd::geteuid().as_raw(), stat.st_mode & 0o7777);
+        if stat.st_uid != daemon_uid && stat.st_uid != 0 {
             return Err(Unfit::Foreign { path: path.to_owned(), uid: stat.st_uid });
         }
         if mode & 0o022 != 0 {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
 use super::file::Chats;
-use super::heard::Posted;
+use super::incoming::Posted;
 use crate::config::definitions::Defect;
 use base::paths::Root;
 
@@ -27,7 +27,7 @@ pub struct Chatroom {
 
 /// Decides if a channel is to be remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum Remembered {
     Yes,
     No,
 }
@@ -41,9 +41,9 @@ pub enum Repeat {
 
 /// State of the chats of a root.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct ChatsState {
     chats: Mutex<Option<Arc<Chats>>>,
-    lines: Mutex<BTreeMap<String, Line>>,
+    connections: Mutex<BTreeMap<String, ChatConnection>>,
     /// Positions up to which services were read, by account.
     positions: Mutex<BTreeMap<String, i64>>,
     /// Positions in the channels of services, by chat and channel.
@@ -55,7 +55,7 @@ pub struct Desk {
 
 /// State of a chat's bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Line {
+pub struct ChatConnection {
     /// True if the service responds.
     pub connected: bool,
     /// Account of the bridge at the service.
@@ -74,7 +74,7 @@ pub struct Line {
     is_failing: bool,
 }
 
-impl Desk {
+impl ChatsState {
     /// Returns the chats as their files define them. The files are read on first use and at a reload.
     pub fn chats(&self, root: &Root) -> Arc<Chats> {
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,55 +103,55 @@ impl Desk {
     }
 
     /// Returns the state of a chat's bridge.
-    pub fn line(&self, name: &str) -> Line {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.get(name).cloned().unwrap_or_default()
+    pub fn connection(&self, name: &str) -> ChatConnection {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.get(name).cloned().unwrap_or_default()
     }
 
     /// Returns the chats whose services do not respond.
-    pub fn deaf(&self) -> Vec<(String, Line)> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let deaf = lines.iter().filter(|(_, line)| line.is_failing);
-        deaf.map(|(name, line)| (name.clone(), line.clone())).collect()
+    pub fn disconnected(&self) -> Vec<(String, ChatConnection)> {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let failing = connections.iter().filter(|(_, connection)| connection.is_failing);
+        failing.map(|(name, connection)| (name.clone(), connection.clone())).collect()
     }
 
-    fn change(&self, name: &str, change: impl FnOnce(&mut Line)) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        change(lines.entry(name.to_owned()).or_default());
+    fn change(&self, name: &str, change: impl FnOnce(&mut ChatConnection)) {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        change(connections.entry(name.to_owned()).or_default());
     }
 
     /// Records a response of the service.
     pub fn connected(&self, name: &str, account: Option<&str>) {
-        self.change(name, |line| {
-            if !line.connected {
-                line.since = Some(SystemClock.now());
+        self.change(name, |connection| {
+            if !connection.connected {
+                connection.since = Some(SystemClock.now());
             }
-            (line.connected, line.is_failing) = (true, false);
+            (connection.connected, connection.is_failing) = (true, false);
             if let Some(account) = account {
-                line.account = Some(account.chars().filter(|c| !c.is_control()).take(64).collect());
+                connection.account = Some(account.chars().filter(|c| !c.is_control()).take(64).collect());
             }
         });
     }
 
     /// Records a failure of the service.
     pub fn failed(&self, name: &str, why: &str) {
-        self.change(name, |line| {
-            if line.connected || line.since.is_none() {
-                line.since = Some(SystemClock.now());
+        self.change(name, |connection| {
+            if connection.connected || connection.since.is_none() {
+                connection.since = Some(SystemClock.now());
             }
-            (line.connected, line.is_failing) = (false, true);
-            line.last_error = Some(why.chars().filter(|c| !c.is_control()).take(300).collect());
+            (connection.connected, connection.is_failing) = (false, true);
+            connection.last_error = Some(why.chars().filter(|c| !c.is_control()).take(300).collect());
         });
     }
 
     /// Records the end of the bridge.
     pub fn closed(&self, name: &str) {
-        self.change(name, |line| (line.connected, line.is_failing) = (false, false));
+        self.change(name, |connection| (connection.connected, connection.is_failing) = (false, false));
     }
 
     /// Counts a message from a known sender.
-    pub fn heard(&self, name: &str) {
-        self.change(name, |line| line.messages += 1);
+    pub fn received(&self, name: &str) {
+        self.change(name, |connection| connection.messages += 1);
     }
 
     /// Opens the inbox of a chat. The inbox closes when its reader is gone.
@@ -179,16 +179,16 @@ impl Desk {
 
     /// Records a message in a channel. A channel that is not remembered yet is added if `is_known` says so.
     /// Returns `Again` if this message, or a later one, was recorded before.
-    pub fn heard_in(&self, chat: &str, channel: &str, heard: Chatroom, is_known: Known) -> Repeat {
+    pub fn received_in(&self, chat: &str, channel: &str, message: Chatroom, is_known: Remembered) -> Repeat {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let rooms = rooms.entry(chat.to_owned()).or_default();
         if let Some(room) = rooms.get_mut(channel) {
-            let repeat = if heard.last <= room.last { Repeat::Again } else { Repeat::New };
-            room.last = room.last.max(heard.last);
+            let repeat = if message.last <= room.last { Repeat::Again } else { Repeat::New };
+            room.last = room.last.max(message.last);
             return repeat;
         }
-        if is_known == Known::Yes {
-            rooms.insert(channel.to_owned(), heard);
+        if is_known == Remembered::Yes {
+            rooms.insert(channel.to_owned(), message);
         }
         if rooms.len() > ROOMS {
             let oldest = rooms.iter().min_by_key(|(_, room)| room.last).map(|(name, _)| name.clone());
@@ -212,19 +212,19 @@ mod tests {
 
     #[test]
     fn the_channels_that_were_heard_last_are_known_and_each_message_is_new_once() {
-        let desk = Desk::default();
+        let state = ChatsState::default();
         let room = |last| Chatroom { last, is_direct: false };
-        assert_eq!(desk.heard_in("c", "talk", room(1), Known::No), Repeat::New);
-        assert_eq!(desk.rooms("c"), [], "the talk of others is no matter of ours");
+        assert_eq!(state.received_in("c", "talk", room(1), Remembered::No), Repeat::New);
+        assert_eq!(state.rooms("c"), [], "the talk of others is no matter of ours");
         for channel in 0..=ROOMS as u64 {
-            desk.heard_in("c", &channel.to_string(), room(1000 + channel), Known::Yes);
+            state.received_in("c", &channel.to_string(), room(1000 + channel), Remembered::Yes);
         }
-        let rooms = desk.rooms("c");
+        let rooms = state.rooms("c");
         assert_eq!((rooms.len(), rooms[0].0.as_str()), (ROOMS, "100"));
         assert!(rooms.iter().all(|(name, _)| name != "0"), "the oldest went");
-        assert_eq!(desk.heard_in("c", "7", room(1007), Known::Yes), Repeat::Again);
-        assert_eq!(desk.heard_in("c", "7", room(2000), Known::No), Repeat::New);
-        assert_eq!(desk.rooms("c")[0], ("7".to_owned(), room(2000)));
-        assert_eq!(desk.rooms("another"), []);
+        assert_eq!(state.received_in("c", "7", room(1007), Remembered::Yes), Repeat::Again);
+        assert_eq!(state.received_in("c", "7", room(2000), Remembered::No), Repeat::New);
+        assert_eq!(state.rooms("c")[0], ("7".to_owned(), room(2000)));
+        assert_eq!(state.rooms("another"), []);
     }
 }

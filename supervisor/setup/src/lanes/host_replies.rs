@@ -13,7 +13,7 @@ use super::lane::Lane;
 
 /// Last reply of a host that has a broker.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HostReply {
     /// Host with its port.
     pub host: String,
     pub status: u16,
@@ -30,7 +30,7 @@ pub struct Answer {
 #[derive(Clone, Debug, Default)]
 pub struct Contact {
     /// Last replies of hosts to requests through brokers.
-    pub answers: Vec<Answer>,
+    pub replies: Vec<HostReply>,
     /// Replies of the proxy itself since the run last reached a service of its lane.
     pub refused: OwnRefusal,
 }
@@ -51,7 +51,7 @@ pub enum OwnRefusal {
 /// reason.
 const RECENT: Duration = Duration::from_mins(5);
 
-impl Answer {
+impl HostReply {
     /// True if the run may have been waiting for another reply when it ended.
     fn is_recent(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) < RECENT
@@ -64,7 +64,7 @@ impl Answer {
 pub(super) struct Services(Vec<String>);
 
 impl Services {
-    pub(super) fn of(lane: &Lane) -> Self {
+    pub(super) fn for_lane(lane: &Lane) -> Self {
         Services(lane.additions.brokers.iter().map(|broker| broker.host.target().to_string()).collect())
     }
 
@@ -73,13 +73,13 @@ impl Services {
     }
 
     /// Returns the replies of these services.
-    fn own<'a>(&self, answers: &'a [Answer]) -> impl Iterator<Item = &'a Answer> {
+    fn of_services<'a>(&self, answers: &'a [HostReply]) -> impl Iterator<Item = &'a HostReply> {
         answers.iter().filter(|answer| self.0.contains(&answer.host))
     }
 
     /// Returns the last reply of these services; none if the proxy saw none.
-    fn last<'a>(&self, answers: &'a [Answer]) -> Option<&'a Answer> {
-        self.own(answers).max_by_key(|answer| answer.at)
+    fn last<'a>(&self, answers: &'a [HostReply]) -> Option<&'a HostReply> {
+        self.of_services(answers).max_by_key(|answer| answer.at)
     }
 
     /// Checks a worker's claim about its service. A claim that stems from a reply of the proxy itself is a plain failure,
@@ -87,8 +87,8 @@ impl Services {
     pub(super) fn believed(&self, claim: Finish, contact: &Contact) -> Finish {
         let is_of_service = match claim {
             // A broker has read the status of the service.
-            Finish::NotLoggedIn if self.last(&contact.answers).is_some() => {
-                self.own(&contact.answers).any(|answer| is_bad_login(answer.status))
+            Finish::NotLoggedIn if self.last(&contact.replies).is_some() => {
+                self.of_services(&contact.replies).any(|answer| is_bad_login(answer.status))
             }
             Finish::NotLoggedIn => contact.refused == OwnRefusal::None,
             Finish::Unavailable => contact.refused != OwnRefusal::Service,
@@ -100,17 +100,17 @@ impl Services {
     }
 
     /// True if the last reply of these services was a success, so the account is not refused.
-    pub(super) fn is_serving(&self, answers: &[Answer]) -> bool {
+    pub(super) fn is_serving(&self, answers: &[HostReply]) -> bool {
         self.last(answers).is_some_and(|last| (200..300).contains(&last.status))
     }
 
     /// Returns the refusal of the run by a service; none if the last reply was a success, or refused only that
     /// request.
-    pub(super) fn refusal(&self, answers: &[Answer]) -> Option<Refusal> {
+    pub(super) fn refusal(&self, answers: &[HostReply]) -> Option<Refusal> {
         self.refusal_at(answers, Instant::now())
     }
 
-    fn refusal_at(&self, answers: &[Answer], now: Instant) -> Option<Refusal> {
+    fn refusal_at(&self, answers: &[HostReply], now: Instant) -> Option<Refusal> {
         let last = self.last(answers).filter(|last| last.is_recent(now))?;
         let reset = last.opens.map(Reset::At);
         let finish = match by_status(last.status.into(), reset) {
@@ -128,12 +128,12 @@ impl Services {
     }
 
     /// Returns the time for which these services have only refused the run's requests.
-    pub(super) fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
+    pub(super) fn refused_for(&self, answers: &[HostReply]) -> Option<Duration> {
         self.refusal(answers)?;
         let last = self.last(answers)?;
         // A success of another service of the lane restarts the period: the agent can continue with that service.
         let since = last.refusing_since?;
-        let since = self.own(answers).filter_map(|answer| answer.well_at).fold(since, Instant::max);
+        let since = self.of_services(answers).filter_map(|answer| answer.well_at).fold(since, Instant::max);
         Some(last.at.duration_since(since))
     }
 }
@@ -153,23 +153,23 @@ pub(super) mod tests {
     use super::*;
 
     /// Returns the reply of a host, a number of seconds after the first.
-    pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> Answer {
+    pub(crate) fn answer(first: Instant, host: &str, status: u16, seconds: u64) -> HostReply {
         let at = first + Duration::from_secs(seconds);
         let refusing_since = Some(first).filter(|_| status >= 400);
         let well_at = Some(at).filter(|_| status < 400);
-        Answer { host: host.to_owned(), status, opens: None, at, refusing_since, well_at }
+        HostReply { host: host.to_owned(), status, opens: None, at, refusing_since, well_at }
     }
 
     fn services() -> Services {
         let broker = |host: &str| format!("[[broker]]\nhost = '{host}'\nheader = 'x-key'\nsecret = 'key'\n");
         let text = format!("argv = ['x']\n{}{}", broker("a.example"), broker("b.example:8443"));
-        Services::of(&Lane::parse("l", &text, Path::new("/l.toml")).unwrap())
+        Services::for_lane(&Lane::parse("l", &text, Path::new("/l.toml")).unwrap())
     }
 
     #[test]
     fn the_last_answer_of_a_service_of_the_lane_counts_and_no_other_host() {
         let (services, first) = (services(), Instant::now());
-        let refusal = |answers: &[Answer]| services.refusal(answers).map(|refusal| refusal.finish);
+        let refusal = |answers: &[HostReply]| services.refusal(answers).map(|refusal| refusal.finish);
         assert_eq!(refusal(&[]), None);
         assert_eq!(refusal(&[answer(first, "other.example:443", 429, 9)]), None);
         let limited = answer(first, "a.example:443", 429, 5);
@@ -184,7 +184,7 @@ pub(super) mod tests {
             "the last answer of b.example:8443 was HTTP 529"
         );
         let opens = Some(Timestamp::from_secs(90));
-        let told = Answer { opens, ..answer(first, "a.example:443", 503, 7) };
+        let told = HostReply { opens, ..answer(first, "a.example:443", 503, 7) };
         assert_eq!(refusal(&[told]), Some(Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(90))))));
     }
 
@@ -192,8 +192,8 @@ pub(super) mod tests {
     fn a_reply_of_the_proxy_itself_is_no_reply_of_the_service() {
         let (services, first) = (services(), Instant::now());
         let (login, outage) = (Finish::NotLoggedIn, Finish::Unavailable);
-        let claim = |claim, answers: &[Answer], refused| {
-            services.believed(claim, &Contact { answers: answers.to_vec(), refused })
+        let claim = |claim, answers: &[HostReply], refused| {
+            services.believed(claim, &Contact { replies: answers.to_vec(), refused })
         };
         for (refused, of_login, of_outage) in [
             (OwnRefusal::None, login, outage),
@@ -217,7 +217,7 @@ pub(super) mod tests {
     #[test]
     fn a_service_refuses_a_run_for_as_long_as_that_goes_on_to_ask() {
         let (services, first) = (services(), Instant::now());
-        let refused_for = |answer: Answer| services.refused_for(&[answer]);
+        let refused_for = |answer: HostReply| services.refused_for(&[answer]);
         assert_eq!(refused_for(answer(first, "a.example:443", 500, 40)), Some(Duration::from_secs(40)));
         assert_eq!(refused_for(answer(first, "a.example:443", 200, 40)), None);
         assert_eq!(refused_for(answer(first, "a.example:443", 404, 40)), None);
@@ -230,12 +230,15 @@ pub(super) mod tests {
         let (services, first) = (services(), Instant::now());
         let refused = answer(first, "a.example:443", 403, 5);
         assert_eq!(services.refusal(std::slice::from_ref(&refused)).unwrap().finish, Finish::NotLoggedIn);
-        let known = Answer { well_at: Some(first), ..refused };
+        let known = HostReply { well_at: Some(first), ..refused };
         assert_eq!(services.refusal(&[known]), None);
         let old = answer(first, "a.example:443", 429, 1);
         let later = first + RECENT * 2;
         assert_eq!(services.refusal_at(std::slice::from_ref(&old), later), None);
         let opens = Some(SystemClock.now().after(RECENT));
-        assert!(services.refusal_at(&[Answer { opens, ..old }], later).is_some(), "the run was told to wait");
+        assert!(
+            services.refusal_at(&[HostReply { opens, ..old }], later).is_some(),
+            "the run was told to wait"
+        );
     }
 }
