@@ -81,7 +81,7 @@ proptest! {
         let bench = Bench::new();
         let tasks = some_tasks(&bench);
         // Two writers of one file; some of the threads share the first.
-        let benches = [&bench, &bench.beside()];
+        let benches = [&bench, &bench.second_bench()];
         let gate = Barrier::new(histories.len());
         let told = thread::scope(|scope| {
             let threads: Vec<_> = histories
@@ -105,7 +105,7 @@ proptest! {
 
 /// Calls `f` in `count` threads at once, half of them with each of two writers of a board.
 fn at_once<T: Send>(bench: &Bench, count: usize, f: impl Fn(&Bench) -> T + Sync) -> Vec<T> {
-    let benches = [bench, &bench.beside()];
+    let benches = [bench, &bench.second_bench()];
     let gate = Barrier::new(count);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..count)
@@ -145,7 +145,7 @@ fn a_request_that_is_repeated_at_once_is_done_once_and_answered_alike() {
         loop {
             let (reply, answer) = mpsc::channel();
             bench.writer.submit_once(
-                Request::new(Caller::of(&alice()), "create", "one-request".parse().unwrap(), b"{}"),
+                Request::new(Caller::for_actor(&alice()), "create", "one-request".parse().unwrap(), b"{}"),
                 |board| board.create(titled("made once"), &alice()).map(|created| created.task.id),
                 move |result| reply.send(result).unwrap(),
             );

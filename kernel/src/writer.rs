@@ -156,7 +156,7 @@ impl Writer {
     /// Opens the board at `path` for writing, and starts the thread.
     pub fn open(path: &Path, options: WriterOptions) -> Result<Self, OpenError> {
         let database = Database::writer(path)?;
-        let watched = Watched::of(path, &database)?;
+        let watched = Watched::open(path, &database)?;
         let presence = watched.presence();
         let steps = Arc::new(AtomicU64::new(0));
         database.count_steps(Arc::clone(&steps));

@@ -195,7 +195,7 @@ impl Board<'_> {
             self.set(id, &Field::Approval(ApprovalState::Granted))?;
         }
         // Work that was handed over before goes back to its review.
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let gate = match task.work_by {
             Some(_) => Gate::Review,
             None => self.gate(id, from.not_before)?,
@@ -241,7 +241,7 @@ impl Board<'_> {
     /// Denies a request. A task whose worker has asked goes on without the act; any other task goes to triage.
     fn deny_approval(&mut self, task: &Task, reason: &str, actor: &Actor) -> Result<Settled, Error> {
         let id = &task.id;
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         let change = if let Some((class, text)) = worker_request(task) {
             self.add_comment(id, &format!("DENIED ({class}): {text}\n{reason}"), None, actor)?;
             self.tx.drop_approval(id)?;

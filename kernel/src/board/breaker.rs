@@ -15,7 +15,7 @@ impl Board<'_> {
     pub fn open_breaker(&mut self, on: &HoldOn, why: &str, until: Timestamp) -> Result<Hold, Error> {
         let reason = why[..why.floor_char_boundary(limits::WORD)].to_owned();
         let new = NewHold { kind: HoldKind::Breaker, reason, until: Some(until) };
-        self.place(on, &new, By { label: SYSTEM, within: &Within::Board, run: None })
+        self.place_hold(on, &new, By { label: SYSTEM, within: &Within::Board, run: None })
     }
 
     /// Closes the breaker of a target that works again. Does nothing when there is none.

@@ -221,7 +221,7 @@ fn a_task_has_no_more_children_than_are_promoted_at_once_and_parents_given_at_it
 fn the_stored_replies_of_a_run_are_bounded_and_the_latest_are_kept() {
     let bench = bench(Quotas::default());
     let actor = worker(&bench, "acme");
-    let caller = crate::Caller::of(&actor);
+    let caller = crate::Caller::for_actor(&actor);
     let request = |at: usize| {
         crate::Request::new(caller.clone(), "heartbeat", format!("id-{at}").parse().unwrap(), b"{}")
     };

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Board, Record};
 use crate::model::actor::Actor;
-use crate::model::candidate::{Accounts, Answer, Reach};
+use crate::model::candidate::{Accounts, CandidateChoice, Reach};
 use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::hold::Target;
@@ -133,10 +133,10 @@ impl Board<'_> {
         let mut next = None;
         self.offer_outside(accounts, |candidate| {
             if candidate.assignee != *profile {
-                return Answer::Left(Reach::Profile);
+                return CandidateChoice::Left(Reach::Profile);
             }
             next = Some(candidate.task.clone());
-            Answer::Left(Reach::Everything)
+            CandidateChoice::Left(Reach::Everything)
         })?;
         next.map(|id| self.open_claim(&id, terms, actor)).transpose()
     }
@@ -180,7 +180,7 @@ mod tests {
     use crate::board::view::View;
     use crate::store::tx::Database;
     use crate::testing::{Bench, alice, checker, titled};
-    use crate::{Accounts, Answer, ClaimTerms, Clock, Reach, Status};
+    use crate::{Accounts, CandidateChoice, ClaimTerms, Clock, Reach, Status};
 
     #[test]
     fn a_clock_that_is_set_ends_no_claim_and_has_nobody_wake_before_one_ends() {
@@ -225,7 +225,7 @@ mod tests {
         let view = View { tx: &tx, clock: &*bench.clock };
 
         assert_eq!(view.next_wake().unwrap(), Some(Clock::now(&*bench.clock).after(Duration::from_mins(5))));
-        view.offer(&Accounts::new(), &checker(), |_| Answer::Left(Reach::Everything)).unwrap();
+        view.offer(&Accounts::new(), &checker(), |_| CandidateChoice::Left(Reach::Everything)).unwrap();
 
         // A step is a thousand operations of the database.
         assert!(steps.load(Ordering::Relaxed) <= 1, "{steps:?}");

@@ -100,7 +100,7 @@ impl Board<'_> {
     /// process. The task is blocked for a person. The verdict stays on the run.
     fn end_bare(&mut self, id: RunId, ending: &Ending, refusal: &Error) -> Result<Finished, Error> {
         let run = self.expect_run(id)?;
-        let from = self.standing(&run.task_id)?;
+        let from = self.state_row(&run.task_id)?;
         let error = format!("its end could not be recorded as reported: {refusal}");
         let then = Then::Blocked(BlockKind::GaveUp);
         let decision =

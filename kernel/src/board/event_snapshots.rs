@@ -25,7 +25,7 @@ mod schedules;
 mod tools;
 
 /// Formats an event for a snapshot, with words in place of ids and times.
-pub(crate) fn told(bench: &Bench, kind: &str) -> String {
+pub(crate) fn rendered_events(bench: &Bench, kind: &str) -> String {
     let filter = EventFilter { kinds: vec![kind.to_owned()], limit: 1, ..EventFilter::default() };
     let event = bench.readers.with(|view| view.events(&filter)).unwrap().remove(0);
     let run = if event.run_id.is_some() { "its run" } else { "no run" };
@@ -92,7 +92,7 @@ fn ended(cause: EndCause, kind: &str) -> String {
     let bench = Bench::new();
     let run = bench.start(&bench.ready());
     bench.finish(run, cause);
-    told(&bench, kind)
+    rendered_events(&bench, kind)
 }
 
 /// Does an act on a new task, and formats the event.
@@ -103,7 +103,7 @@ fn done(
     let bench = Bench::new();
     let id = bench.ready();
     bench.call(move |board| deed(board, &id)).unwrap();
-    told(&bench, kind)
+    rendered_events(&bench, kind)
 }
 
 /// Ends a run of a new task with its worker's verdict, and formats the event.
@@ -117,7 +117,7 @@ fn reported(
     let bob = worker("bob", run, &id);
     bench.call(move |board| deed(board, &id, &bob)).unwrap();
     bench.finish(run, EndCause::Exited { code: 0 });
-    told(&bench, kind)
+    rendered_events(&bench, kind)
 }
 
 fn asks() -> Blocking {
@@ -135,7 +135,7 @@ fn created_tells_of_a_new_task() {
     let told = {
         let bench = Bench::new();
         bench.ready();
-        told(&bench, "created")
+        rendered_events(&bench, "created")
     };
     insta::assert_snapshot!(told, @r#"no run: {"assignee":"bob","branch_name":null,"by":"alice","goal_mode":false,"parents":[],"skills":[],"status":"ready","tenant":null}"#);
 }
@@ -147,7 +147,7 @@ fn promoted_tells_of_the_last_parent_is_done() {
         let parent = bench.ready();
         bench.child_of(&[&parent]);
         bench.call(move |board| board.complete(&parent, handoff(), None, &alice())).unwrap();
-        told(&bench, "promoted")
+        rendered_events(&bench, "promoted")
     };
     insta::assert_snapshot!(told, @r#"no run: nothing"#);
 }
@@ -173,7 +173,7 @@ fn spawned_tells_of_a_start() {
         let bench = Bench::new();
         let run = bench.start(&bench.ready());
         bench.call(move |board| board.record_spawned(run, 17, &serde_json::json!({}))).unwrap();
-        told(&bench, "spawned")
+        rendered_events(&bench, "spawned")
     };
     insta::assert_snapshot!(told, @r#"its run: {"pid":17}"#);
 }
@@ -190,7 +190,7 @@ fn claim_expired_tells_of_a_lease_that_ran_out() {
             .unwrap();
         bench.clock.advance(Duration::from_mins(2));
         bench.wake();
-        told(&bench, "claim_expired")
+        rendered_events(&bench, "claim_expired")
     };
     insta::assert_snapshot!(told, @r#"its run: {"claim_expires":"moment","now":"moment","stale_lock":"lock"}"#);
 }
@@ -202,7 +202,7 @@ fn stop_requested_tells_of_a_run_that_is_taken_back() {
         let id = bench.ready();
         bench.start(&id);
         bench.call(move |board| board.reclaim(&id, Some("mine"), &alice())).unwrap();
-        told(&bench, "stop_requested")
+        rendered_events(&bench, "stop_requested")
     };
     insta::assert_snapshot!(told, @r#"its run: {"by":"alice","reason":"mine","stop_reason":"reclaimed"}"#);
 }
@@ -265,7 +265,7 @@ fn approval_requested_tells_of_an_approval_that_is_missing() {
     let told = {
         let bench = Bench::new();
         bench.create(guarded());
-        told(&bench, "approval_requested")
+        rendered_events(&bench, "approval_requested")
     };
     insta::assert_snapshot!(told, @r#"no run: {"approver":null,"class":"spend","parents":[]}"#);
 }
@@ -276,7 +276,7 @@ fn approval_granted_tells_of_an_approval_that_is_given() {
         let bench = Bench::new();
         let id = bench.create(guarded()).id;
         bench.call(move |board| board.approve(&id, Some("go on"), None, &alice())).unwrap();
-        told(&bench, "approval_granted")
+        rendered_events(&bench, "approval_granted")
     };
     insta::assert_snapshot!(told, @r#"no run: {"class":"spend","comment":"go on"}"#);
 }
@@ -287,7 +287,7 @@ fn approval_denied_tells_of_an_approval_that_is_denied() {
         let bench = Bench::new();
         let id = bench.create(guarded()).id;
         bench.call(move |board| board.deny(&id, "too dear", &alice())).unwrap();
-        told(&bench, "approval_denied")
+        rendered_events(&bench, "approval_denied")
     };
     insta::assert_snapshot!(told, @r#"no run: {"class":"spend","reason":"too dear"}"#);
 }
@@ -299,7 +299,7 @@ fn blocked_tells_of_an_approval_after_the_last_parent() {
         let parent = bench.ready();
         bench.create(NewTask { parents: vec![parent.clone()], ..guarded() });
         bench.call(move |board| board.complete(&parent, handoff(), None, &alice())).unwrap();
-        told(&bench, "blocked")
+        rendered_events(&bench, "blocked")
     };
     insta::assert_snapshot!(told, @r#"no run: {"kind":"approval","reason":"waits for the approval of a person (spend)"}"#);
 }
@@ -312,7 +312,7 @@ fn archived_tells_of_a_running_task_that_is_archived() {
         let run = bench.start(&id);
         bench.call(move |board| board.archive(&id, Detach::Refuse, &alice())).unwrap();
         bench.finish(run, EndCause::Stopped(StopReason::Cancelled));
-        told(&bench, "archived")
+        rendered_events(&bench, "archived")
     };
     insta::assert_snapshot!(told, @r#"its run: {"error":null,"exit_code":null,"failures":0,"outcome":"cancelled","pid":null,"retry_at":null,"signal":null}"#);
 }
@@ -377,7 +377,7 @@ fn promoted_manual_tells_of_a_task_that_leaves_triage() {
         let bench = Bench::new();
         let id = bench.create(NewTask { initial_state: InitialState::Triage, ..titled("idea") }).id;
         bench.call(move |board| board.promote(&id, Some("good"), Force::No, &alice())).unwrap();
-        told(&bench, "promoted_manual")
+        rendered_events(&bench, "promoted_manual")
     };
     insta::assert_snapshot!(told, @r#"no run: {"actor":"alice","forced":false,"reason":"good"}"#);
 }
@@ -433,7 +433,7 @@ fn throttled_tells_of_a_bound_that_a_run_has_met() {
     let bench = Bench::new();
     let run = bench.start(&bench.ready());
     bench.call(move |board| board.note_throttled(run, "requests_per_run")).unwrap();
-    insta::assert_snapshot!(told(&bench, "throttled"), @r#"its run: {"bound":"requests_per_run"}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "throttled"), @r#"its run: {"bound":"requests_per_run"}"#);
     bench.finish(run, EndCause::Stopped(StopReason::Reclaimed));
     let count = || bench.readers.with(|view| view.last_event()).unwrap();
     let before = count();
@@ -451,7 +451,7 @@ fn unkillable_tells_of_what_sigkill_does_not_end_once_for_each_run() {
     };
     let is_noted = || bench.readers.with(|view| view.is_unkillable(run)).unwrap();
     assert!(!is_noted() && note() && is_noted());
-    insta::assert_snapshot!(told(&bench, "unkillable"), @r#"its run: {"processes":[{"name":"cat","pid":17,"state":"D"}]}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "unkillable"), @r#"its run: {"processes":[{"name":"cat","pid":17,"state":"D"}]}"#);
     assert!(!note(), "it is no news");
     bench.finish(run, EndCause::Stopped(StopReason::Reclaimed));
     assert!(!note(), "a run that has ended is left alone");

@@ -56,7 +56,7 @@ impl Board<'_> {
         }
         // A finished child only gets here if the caller takes it back: it runs again after the parent.
         if below.status == Status::Done && !above.is_done() {
-            let from = self.standing(child)?;
+            let from = self.state_row(child)?;
             self.move_unclaimed(child, &from, Destination::Queue, &label)?;
         }
         let Some(run) = run else { return self.settled(child, None) };

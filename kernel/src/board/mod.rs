@@ -26,7 +26,7 @@ use crate::rules::recurrence::Recurrence;
 use crate::rules::transition::{in_queue, next};
 use crate::store::events::NewEvent;
 use crate::store::fields::Field;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 use crate::store::tx::Tx;
 
 mod answer;
@@ -157,12 +157,12 @@ impl<'a> Board<'a> {
         Self { view: View { tx, clock }, entropy, quotas }
     }
 
-    fn standing(&self, id: &TaskId) -> Result<Standing, Error> {
-        self.tx.standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
+    fn state_row(&self, id: &TaskId) -> Result<StateRow, Error> {
+        self.tx.state_row(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     /// Returns a task and its standing, in one read.
-    fn task_and_standing(&self, id: &TaskId) -> Result<(Task, Standing), Error> {
+    fn task_and_standing(&self, id: &TaskId) -> Result<(Task, StateRow), Error> {
         self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
@@ -186,7 +186,7 @@ impl<'a> Board<'a> {
     fn shift(
         &self,
         id: &TaskId,
-        from: &Standing,
+        from: &StateRow,
         change: Change,
         record: Record<'_>,
     ) -> Result<State, Error> {
@@ -273,7 +273,7 @@ impl<'a> Board<'a> {
 
     /// Moves a task in the queue to the status that its parents and its time require.
     fn reevaluate(&self, id: &TaskId, actor: &str) -> Result<(), Error> {
-        let from = self.standing(id)?;
+        let from = self.state_row(id)?;
         if !in_queue(from.state) {
             return Ok(());
         }
@@ -302,7 +302,7 @@ impl<'a> Board<'a> {
     }
 }
 
-impl Standing {
+impl StateRow {
     /// Returns the consecutive blocks of the task.
     fn blocks(&self) -> Recurrence {
         Recurrence { kind: self.last_block_kind, count: self.block_recurrences }

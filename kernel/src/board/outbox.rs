@@ -130,7 +130,7 @@ impl Board<'_> {
             let told = MessageParts { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
             self.write_once(task, event, told, address)?;
         }
-        let kind = match self.standing(&task.id)?.state {
+        let kind = match self.state_row(&task.id)?.state {
             State::Done => NoticeKind::Completed,
             state @ State::Blocked { .. } if task.block_reason.is_some() => {
                 let Some(kind) = notice::kind_of(EventKind::Blocked, Some(state)) else { return Ok(()) };

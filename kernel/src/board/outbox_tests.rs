@@ -437,7 +437,7 @@ fn an_import_sends_nothing_by_itself_that_the_former_board_may_have_sent() {
     complete(&bench, &task, "done");
     let text = bench.dump();
     let other = Bench::new();
-    let blobs = crate::Blobs::beside(&other.path);
+    let blobs = crate::Blobs::of_board(&other.path);
     other.call(move |board| board.import(&mut text.as_bytes(), &blobs, &alice()).map(drop)).unwrap();
     assert_eq!(letters(&other)[0].state, LetterState::Dead);
     assert_eq!(letters(&bench)[0].state, LetterState::Waiting);

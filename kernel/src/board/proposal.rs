@@ -327,7 +327,7 @@ impl Board<'_> {
 
     /// Lets the subject of an applied proposal leave triage. A subject in the queue stays there.
     fn promote_subject(&self, subject: &Task, kind: EventKind, payload: Value) -> Result<(), Error> {
-        let from = self.standing(&subject.id)?;
+        let from = self.state_row(&subject.id)?;
         if from.state != State::Triage {
             return self.append(subject, None, kind, payload, SYSTEM);
         }

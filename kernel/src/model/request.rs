@@ -16,7 +16,7 @@ pub struct Caller(String);
 
 impl Caller {
     /// Returns the caller that an actor stands for.
-    pub fn of(actor: &Actor) -> Self {
+    pub fn for_actor(actor: &Actor) -> Self {
         match (&actor.run, actor.uid) {
             (Some(own), _) => Self::run(own.run),
             (None, Some(uid)) if actor.kind == ActorKind::Person => Self(format!("uid:{uid}")),

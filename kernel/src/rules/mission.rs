@@ -9,7 +9,7 @@ use crate::model::counted::Counted;
 use crate::model::error::Error;
 use crate::model::figures::{Dollars, brief};
 use crate::model::id::Profile;
-use crate::model::mission::{MissionLimit, MissionLimits, MissionUse, Share, Used};
+use crate::model::mission::{LimitUse, MissionLimit, MissionLimits, MissionUse, Used};
 use crate::model::verdict::Question;
 
 /// Limit of a mission that is reached, with its figures.
@@ -71,12 +71,12 @@ pub(crate) fn time_left(used: &Used, limits: &MissionLimits, runs: u64) -> Durat
 pub(crate) fn balance(used: &Used, limits: &MissionLimits) -> MissionUse {
     let share = |limit| {
         let (count, base, more) = row(limit, used, limits);
-        Share { used: count, limit: base.saturating_mul(more.saturating_add(1)) }
+        LimitUse { used: count, limit: base.saturating_mul(more.saturating_add(1)) }
     };
     let micros = share(MissionLimit::Runtime);
     MissionUse {
         tasks: share(MissionLimit::Tasks),
-        runtime_seconds: Share { used: micros.used / 1_000_000, limit: micros.limit / 1_000_000 },
+        runtime_seconds: LimitUse { used: micros.used / 1_000_000, limit: micros.limit / 1_000_000 },
         cost_micros: share(MissionLimit::Cost),
         max_depth: used.caps.over(limits).depth,
     }
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_run_time_of_a_mission_is_told_in_seconds() {
         let used = Used { runtime: Duration::from_millis(90_500), more_runtime: 1, ..Used::default() };
-        assert_eq!(balance(&used, &LIMITS).runtime_seconds, Share { used: 90, limit: 4 * 3600 });
+        assert_eq!(balance(&used, &LIMITS).runtime_seconds, LimitUse { used: 90, limit: 4 * 3600 });
     }
 
     #[test]

@@ -344,7 +344,7 @@ mod tests {
         Proposal { task: id("t_00000001"), kind, subject: id("t_00000002"), staff, taken }
     }
 
-    fn said(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
+    fn proposed(kind: ProposalKind, metadata: Value) -> Result<Proposed, String> {
         let handoff = Handoff { metadata: Some(metadata), ..Handoff::default() };
         read(&proposal(kind), &handoff).map_err(|error| error.to_string())
     }
@@ -360,7 +360,7 @@ mod tests {
             let assignee = if *kind == ProposalKind::Plan { "a-new-one" } else { "bob" };
             let example =
                 kind.shape().replace("a profile", assignee).replace("continue, replan or stop", "replan");
-            said(*kind, serde_json::from_str(&example).unwrap()).unwrap();
+            proposed(*kind, serde_json::from_str(&example).unwrap()).unwrap();
         }
     }
 
@@ -369,7 +369,7 @@ mod tests {
         let tasks: Vec<Value> =
             (0..TASKS).map(|at| json!({ "name": at.to_string(), "title": "t", "body": "b" })).collect();
         let all = json!({ "answer": "replan", "reason": "r", "drop": ids(TASKS), "tasks": tasks });
-        let said = said(ProposalKind::Progress, all).unwrap();
+        let said = proposed(ProposalKind::Progress, all).unwrap();
         assert_eq!((said.tasks.len(), said.review.unwrap().drop.len()), (TASKS, TASKS));
     }
 
@@ -378,7 +378,8 @@ mod tests {
         let part =
             |name: &str, after: &[&str]| json!({ "name": name, "title": name, "body": "b", "after": after });
         let tasks = [part("late", &["early", "t_00000003"]), part("early", &[])];
-        let said = said(ProposalKind::Progress, json!({ "answer": "replan", "reason": "r", "tasks": tasks }));
+        let said =
+            proposed(ProposalKind::Progress, json!({ "answer": "replan", "reason": "r", "tasks": tasks }));
         let tasks = said.unwrap().tasks;
         assert_eq!((tasks[0].name.as_str(), tasks[1].name.as_str()), ("early", "late"));
         assert!(tasks[1].after.iter().eq(["early"]), "{:?}", tasks[1].after);
@@ -426,7 +427,7 @@ mod tests {
             ),
             (ProposalKind::Plan, json!({ "tasks": [part("a", &["t_00000003"])] }), "\"t_00000003\""),
         ] {
-            let refused = said(kind, value).unwrap_err();
+            let refused = proposed(kind, value).unwrap_err();
             assert!(refused.contains(told), "{kind}: {refused}");
         }
     }
@@ -443,7 +444,7 @@ mod tests {
         let part = json!({ "name": "b", "title": "t", "body": "b", "after": ["a", "a"], "assignee": "bob" });
         let tasks = json!({ "tasks": [part, { "name": "a", "title": "t", "body": "b" }] });
         let names: Vec<String> =
-            said(ProposalKind::Plan, tasks).unwrap().tasks.into_iter().map(|part| part.name).collect();
+            proposed(ProposalKind::Plan, tasks).unwrap().tasks.into_iter().map(|part| part.name).collect();
         assert_eq!(names, ["a", "b"]);
     }
 }

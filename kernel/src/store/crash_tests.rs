@@ -41,7 +41,7 @@ const HISTORY: [&[Write]; 14] = [
             let at_work = crate::AtWork::TakeBack;
             board.link(&id(board, "gated"), &id(board, "child"), at_work, &alice()).map(|_| json!(null))
         },
-        |board, _| said(board.comment(&id(board, "parent"), "a word", None, &alice())),
+        |board, _| to_json(board.comment(&id(board, "parent"), "a word", None, &alice())),
     ],
     &[begin_parent],
     &[
@@ -50,40 +50,45 @@ const HISTORY: [&[Write]; 14] = [
             board.record_workspace(open(board, "parent"), &place).map(|()| json!(null))
         },
         |board, _| board.record_spawned(open(board, "parent"), 77, &json!({ "uid": 1 })).map(|_| json!(null)),
-        |board, _| said(board.heartbeat(&id(board, "parent"), Some("half"), &bob(board, "parent"))),
+        |board, _| to_json(board.heartbeat(&id(board, "parent"), Some("half"), &bob(board, "parent"))),
     ],
     &[|board, _| {
         let handoff = Handoff { summary: Some("found it".to_owned()), ..Handoff::default() };
-        said(board.complete(&id(board, "parent"), handoff, None, &bob(board, "parent")))
+        to_json(board.complete(&id(board, "parent"), handoff, None, &bob(board, "parent")))
     }],
     &[|board, _| end(board, "parent", EndCause::Exited { code: 0 })],
     &[
         |board, _| board.unlink(&id(board, "gated"), &id(board, "child"), &alice()).map(|()| json!(null)),
-        |board, _| said(board.approve(&id(board, "gated"), None, None, &Actor::person("carol"))),
+        |board, _| to_json(board.approve(&id(board, "gated"), None, None, &Actor::person("carol"))),
         |board, number| begin(board, "child", number),
     ],
     &[
         |board, _| end(board, "child", EndCause::Exited { code: 1 }),
         |board, _| {
-            said(
+            to_json(
                 board
                     .claim(&id(board, "gated"), &crate::ClaimTerms::lasting(Duration::from_mins(5)), &alice())
                     .map(|claimed| claimed.run.id),
             )
         },
-        |board, _| said(board.reclaim(&id(board, "gated"), Some("mine"), &alice())),
+        |board, _| to_json(board.reclaim(&id(board, "gated"), Some("mine"), &alice())),
     ],
     &[
         |board, _| {
             let kind = BlockKind::NeedsInput;
-            said(board.block(&id(board, "gated"), Blocking { kind, ..Blocking::default() }, None, &alice()))
+            to_json(board.block(
+                &id(board, "gated"),
+                Blocking { kind, ..Blocking::default() },
+                None,
+                &alice(),
+            ))
         },
-        |board, _| said(board.answer(&id(board, "gated"), "yes", &alice())),
+        |board, _| to_json(board.answer(&id(board, "gated"), "yes", &alice())),
         |board, number| begin(board, "gated", number),
     ],
     &[
         |board, _| {
-            said(board.request_review(
+            to_json(board.request_review(
                 &id(board, "gated"),
                 Handoff::default(),
                 None,
@@ -92,22 +97,24 @@ const HISTORY: [&[Write]; 14] = [
             ))
         },
         |board, _| end(board, "gated", EndCause::Exited { code: 0 }),
-        |board, _| said(board.request_changes(&id(board, "gated"), "not yet", None, &Actor::person("carol"))),
+        |board, _| {
+            to_json(board.request_changes(&id(board, "gated"), "not yet", None, &Actor::person("carol")))
+        },
     ],
     &[
         |board, _| {
             let at = board.now().after(Duration::from_secs(1));
-            said(board.schedule(&id(board, "gated"), at, None, &alice()))
+            to_json(board.schedule(&id(board, "gated"), at, None, &alice()))
         },
-        |board, _| said(board.promote(&id(board, "gated"), None, Force::No, &alice())),
-        |board, _| said(board.move_task(&id(board, "gated"), Destination::Triage, &alice())),
+        |board, _| to_json(board.promote(&id(board, "gated"), None, Force::No, &alice())),
+        |board, _| to_json(board.move_task(&id(board, "gated"), Destination::Triage, &alice())),
     ],
     &[
-        |board, _| said(board.wake_due()),
-        |board, _| said(board.assign(&id(board, "gated"), Some("eve".parse().unwrap()), &alice())),
+        |board, _| to_json(board.wake_due()),
+        |board, _| to_json(board.assign(&id(board, "gated"), Some("eve".parse().unwrap()), &alice())),
         |board, _| {
             let edit = Edit { body: Some("more to read".to_owned()), ..Edit::default() };
-            said(board.edit(&id(board, "child"), &edit, &alice()))
+            to_json(board.edit(&id(board, "child"), &edit, &alice()))
         },
     ],
     &[
@@ -119,14 +126,14 @@ const HISTORY: [&[Write]; 14] = [
                 content_type: None,
                 size: 7,
             };
-            said(board.attach(&id(board, "parent"), &file, &alice()))
+            to_json(board.attach(&id(board, "parent"), &file, &alice()))
         },
-        |board, _| said(board.archive(&id(board, "parent"), Detach::Refuse, &alice())),
-        |board, _| said(board.allocate_uid(&id(board, "child"), 70_000, 70_009)),
+        |board, _| to_json(board.archive(&id(board, "parent"), Detach::Refuse, &alice())),
+        |board, _| to_json(board.allocate_uid(&id(board, "child"), 70_000, 70_009)),
     ],
     &[
-        |board, _| said(board.delete(&id(board, "parent"), &alice())),
-        |board, _| said(board.forget_requests(board.now())),
+        |board, _| to_json(board.delete(&id(board, "parent"), &alice())),
+        |board, _| to_json(board.forget_requests(board.now())),
         |board, _| create(board, "last", &["child"], |_| {}),
     ],
 ];
@@ -140,7 +147,7 @@ fn create(
     let parents = parents.iter().map(|title| id(board, title)).collect();
     let mut new = NewTask { parents, ..titled(title) };
     change(&mut new);
-    said(board.create(new, &alice()).map(|created| created.task))
+    to_json(board.create(new, &alice()).map(|created| created.task))
 }
 
 fn begin_parent(board: &mut Board<'_>, number: u8) -> Result<Value, Error> {
@@ -151,7 +158,7 @@ fn begin_parent(board: &mut Board<'_>, number: u8) -> Result<Value, Error> {
 
 fn begin(board: &mut Board<'_>, title: &str, number: u8) -> Result<Value, Error> {
     let start = Start { token_hash: [number; 32], ..start(&ManualClock::default()) };
-    said(board.start_run(&id(board, title), start))
+    to_json(board.start_run(&id(board, title), start))
 }
 
 fn end(board: &mut Board<'_>, title: &str, cause: EndCause) -> Result<Value, Error> {
@@ -161,7 +168,7 @@ fn end(board: &mut Board<'_>, title: &str, cause: EndCause) -> Result<Value, Err
 }
 
 /// Returns the result of a write, as the reply of its request.
-fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Value, Error> {
+fn to_json<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Value, Error> {
     result.map(|value| json!(format!("{value:?}")))
 }
 
@@ -206,7 +213,7 @@ fn options(group: usize, fail_point: FailPoints) -> (Arc<ManualClock>, WriterOpt
 }
 
 fn request(group: usize, at: usize) -> Request {
-    Request::new(Caller::of(&alice()), "write", format!("group-{group}-{at}").parse().unwrap(), b"{}")
+    Request::new(Caller::for_actor(&alice()), "write", format!("group-{group}-{at}").parse().unwrap(), b"{}")
 }
 
 /// Performs a group as one transaction. `armed` is called before it, `told` with each reply.

@@ -60,7 +60,7 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
 }
 
 fn compared(found: &Objects, known: &Objects) -> Vec<String> {
-    let beside = beside();
+    let beside = derived_objects();
     let mut told = Vec::new();
     for (key, definition) in found {
         let (kind, name) = (short(&key.0), short(&key.1));
@@ -92,7 +92,7 @@ fn made(version: i64, path: &Path) -> Result<Objects, OpenError> {
 }
 
 /// Returns the objects that a file may have beside its schema: the tables of a copy, and the statistics of `SQLite`.
-fn beside() -> &'static Objects {
+fn derived_objects() -> &'static Objects {
     static BESIDE: OnceLock<Objects> = OnceLock::new();
     BESIDE.get_or_init(|| {
         let made = || {
@@ -179,14 +179,14 @@ mod tests {
         conn
     }
 
-    fn told(conn: &Connection) -> Vec<String> {
+    fn defects_of(conn: &Connection) -> Vec<String> {
         differences(conn, Path::new("x")).unwrap()
     }
 
     #[test]
     fn boards_of_every_version_have_the_schema_of_that_version() {
         for version in 1..=migrate::latest() {
-            assert_eq!(told(&board(version)), Vec::<String>::new(), "{version}");
+            assert_eq!(defects_of(&board(version)), Vec::<String>::new(), "{version}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let conn = board(migrate::latest());
         conn.execute_batch(bundled::TABLES).unwrap();
         conn.execute_batch("ANALYZE").unwrap();
-        assert_eq!(told(&conn), Vec::<String>::new());
+        assert_eq!(defects_of(&conn), Vec::<String>::new());
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         ] {
             let conn = board(migrate::latest());
             conn.execute_batch(change).unwrap();
-            let told = told(&conn);
+            let told = defects_of(&conn);
             assert!(told.iter().any(|one| one.contains(named)), "{change}: {told:?}");
         }
     }

@@ -12,7 +12,7 @@ use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::filter::{Archived, Excerpt as Found, Filter, Sort};
 use crate::model::id::{Profile, Tenant};
-use crate::model::limits::Room;
+use crate::model::limits::ReplyCapacity;
 use crate::model::status::Status;
 use crate::model::task::Task;
 
@@ -50,10 +50,10 @@ impl Tx<'_> {
 
 /// Reads tasks until their texts reach a number of bytes. The task that exceeds the limit is left out.
 fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
-    let (mut found, mut room) = (Vec::new(), Room::new(bytes));
+    let (mut found, mut capacity) = (Vec::new(), ReplyCapacity::new(bytes));
     while let Some(row) = rows.next()? {
         let task = read(row)?;
-        if !room.take(size_of_texts(&task)) && !found.is_empty() {
+        if !capacity.take(size_of_texts(&task)) && !found.is_empty() {
             return Ok(Found { rows: found, more: true });
         }
         found.push(task);

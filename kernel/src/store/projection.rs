@@ -137,7 +137,7 @@ fn insert(conn: &Connection, task: &ProjectedTask, status: &str) -> rusqlite::Re
 
 pub(crate) fn look(projection: &mut Projection) -> Result<ProjectedWork, OpenError> {
     let path = projection.path.clone();
-    let stamp = Stamp::of(&path);
+    let stamp = Stamp::read(&path);
     if projection.rest.as_ref() == Some(&stamp) {
         return Ok(ProjectedWork::default());
     }
@@ -471,7 +471,7 @@ mod tests {
         let link = "INSERT INTO task_links VALUES (?1, 't_own')";
         conn.execute(link, ["t_1"]).unwrap();
         // Pretend that the times of the files are equal to the times of the last look.
-        board.rest = Some(Stamp::of(&board.path));
+        board.rest = Some(Stamp::read(&board.path));
         assert_eq!(board.look().unwrap(), ProjectedWork::default());
         conn.execute(link, ["t_2"]).unwrap();
         assert_eq!(board.look().unwrap().linked.len(), 2);

@@ -64,7 +64,7 @@ pub fn backup_board(
     if existing == Existing::Keep && to.symlink_metadata().is_ok() {
         return Err(OpenError::Exists { path: to.to_owned() });
     }
-    let blobs = Blobs::beside(path);
+    let blobs = Blobs::of_board(path);
     // Sweeps are prevented before the copy begins, so that all files it names stay.
     let unswept = blobs.unswept().map_err(|error| bundle::unkept(&blobs, error))?;
     let draft = draft_beside(to);
@@ -98,7 +98,7 @@ pub fn restore_board(
     let draft = draft_beside(path);
     let made = copy_foreign(from, &draft).and_then(|()| {
         passed("restore-copied");
-        let details = bundle::unpack(&draft, &Blobs::beside(path))?;
+        let details = bundle::unpack(&draft, &Blobs::of_board(path))?;
         passed("restore-files");
         Ok((advance(&draft, path, runs)?, details))
     });

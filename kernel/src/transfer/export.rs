@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::bundle;
-use super::chunks::{Incoming, Piece, Refused, pieces};
+use super::chunks::{Chunk, Incoming, Refused, chunks};
 use super::values::unfit;
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
@@ -71,13 +71,13 @@ struct Header {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum ExportLine {
     Row {
         table: String,
         row: Map<String, Value>,
     },
     File {
-        file: Piece,
+        file: Chunk,
     },
     End {
         end: Rows,
@@ -144,7 +144,7 @@ pub(crate) fn export(
     let (files, mut lacks) = bundle::put_files(
         digests,
         |digest| Ok(blobs.read(digest)?),
-        |digest, bytes| pieces(digest, bytes).try_for_each(|piece| line(out, &json!({ "file": piece }))),
+        |digest, bytes| chunks(digest, bytes).try_for_each(|chunk| line(out, &json!({ "file": chunk }))),
         || tx.all_attachments(),
     )?;
     // The attachments of other tenants do not concern this export.
@@ -195,10 +195,10 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
         if end.is_some() {
             return Err(wrong(number, "something follows the last line"));
         }
-        match serde_json::from_str::<Line>(&text).map_err(|error| unreadable(number, &error))? {
-            Line::End { end: told, files } => end = Some((told, files)),
-            Line::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
-            Line::Row { table, row } => {
+        match serde_json::from_str::<ExportLine>(&text).map_err(|error| unreadable(number, &error))? {
+            ExportLine::End { end: told, files } => end = Some((told, files)),
+            ExportLine::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
+            ExportLine::Row { table, row } => {
                 let names = schemas
                     .get(&table)
                     .ok_or_else(|| wrong(number, format!("there is no table {table:?}")))?;

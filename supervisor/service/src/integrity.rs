@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kernel::{BoardName, Depth, Left};
+use kernel::{BoardName, Depth, ShutdownState};
 
 use super::Listener;
 use base::failure::Failure;
@@ -22,9 +22,9 @@ pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -
     let left = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let beside = match left {
-        Left::Closed => true,
-        Left::Open => size > QUICK,
-        Left::Unknown => false,
+        ShutdownState::Closed => true,
+        ShutdownState::Open => size > QUICK,
+        ShutdownState::Unknown => false,
     };
     if !beside {
         return Ok(kernel::require_whole(path, Depth::Structure)?);

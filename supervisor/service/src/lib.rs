@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{
-    Blobs, BoardId, BoardName, Extent, Readers, SharedQuotas, Sweep, Swept, SystemClock, SystemEntropy,
+    Blobs, BoardId, BoardName, Readers, SharedQuotas, Sweep, SweepScope, Swept, SystemClock, SystemEntropy,
     Tenant, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
@@ -127,7 +127,7 @@ impl BoardHandle {
     }
 
     /// Finds contents of attachments that no task refers to; uploads in progress are excluded. Blocking.
-    pub fn sweep_blobs(&self, extent: &Extent, sweep: Sweep) -> Result<Swept, Failure> {
+    pub fn sweep_blobs(&self, extent: &SweepScope, sweep: Sweep) -> Result<Swept, Failure> {
         let named = || self.readers.with(|view| view.attached(extent));
         self.blobs.sweep(extent, sweep, named).map_err(Failure::from)
     }
@@ -447,7 +447,7 @@ impl Service {
             Some(early) => early,
             None => Readers::open(&path, clock)?,
         };
-        let blobs = Blobs::beside(&path);
+        let blobs = Blobs::of_board(&path);
         let (closing, gone) = (AtomicBool::new(false), watch::Sender::new(()));
         let (name, external_leases, terminal_owners) =
             (name.clone(), ExternalLeases::default(), TerminalOwners::default());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Detach, Digest, Extent, Sweep, TaskId};
+use kernel::{Detach, Digest, Sweep, SweepScope, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::Loss;
@@ -131,7 +131,7 @@ impl Verb for Archive {
         }
         remove_logs(&call, deleted).await;
         if !held.is_empty() {
-            call.sweep_blobs(Extent::Only(held), Sweep::Remove).await?;
+            call.sweep_blobs(SweepScope::Only(held), Sweep::Remove).await?;
         }
         Ok(bulk)
     }

@@ -1,6 +1,6 @@
 //! Events of the end of a run.
 
-use super::{ended, told};
+use super::{ended, rendered_events};
 use crate::testing::{Bench, limited, titled};
 use crate::{EndCause, Ending, Goal, NewTask, OnCleanExit, StopReason};
 
@@ -18,7 +18,7 @@ fn goal_turn_tells_of_a_turn_that_another_one_follows() {
     let result_policy = OnCleanExit::TurnEnded { summary: None };
     let ending = Ending { result_policy, ..Ending::new(EndCause::Exited { code: 0 }) };
     bench.call(move |board| board.finish_run(run, ending)).unwrap();
-    insta::assert_snapshot!(told(&bench, "goal_turn"), @r#"its run: {"error":"turn 1 of 3 ended without a verdict: the next turn follows","exit_code":0,"failures":0,"max_turns":3,"outcome":"unreported","pid":null,"retry_at":null,"signal":null,"turn":1}"#);
+    insta::assert_snapshot!(rendered_events(&bench, "goal_turn"), @r#"its run: {"error":"turn 1 of 3 ended without a verdict: the next turn follows","exit_code":0,"failures":0,"max_turns":3,"outcome":"unreported","pid":null,"retry_at":null,"signal":null,"turn":1}"#);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn gave_up_tells_of_the_last_attempt() {
         let bench = Bench::new();
         let run = bench.start(&bench.create(NewTask { limits: limited(1), ..titled("once") }).id);
         bench.finish(run, EndCause::Exited { code: 1 });
-        told(&bench, "gave_up")
+        rendered_events(&bench, "gave_up")
     };
     insta::assert_snapshot!(told, @r#"its run: {"error":"exit code 1","failures":1,"limit_source":"task","trigger_outcome":"crashed"}"#);
 }

@@ -1,6 +1,6 @@
 //! Events of moves by hand.
 
-use super::{done, told};
+use super::{done, rendered_events};
 use crate::testing::{Bench, alice, titled};
 use crate::{Destination, EndCause, Ending, InitialState, NewTask, StopReason};
 
@@ -16,7 +16,7 @@ fn status_tells_where_a_task_stands_that_was_moved_into_the_queue() {
         let bench = Bench::new();
         let id = bench.create(NewTask { initial_state: InitialState::Triage, ..titled("later") }).id;
         bench.call(move |board| board.move_task(&id, Destination::Queue, &alice())).unwrap();
-        told(&bench, "status")
+        rendered_events(&bench, "status")
     };
     insta::assert_snapshot!(told, @r#"no run: {"status":"ready"}"#);
 }
@@ -30,7 +30,7 @@ fn status_tells_of_a_running_task_that_was_moved_by_hand_with_the_run_that_it_en
         bench.call(move |board| board.move_task(&id, Destination::Triage, &alice())).unwrap();
         let ending = Ending::new(EndCause::Stopped(StopReason::Verdict));
         bench.call(move |board| board.finish_run(run, ending)).unwrap();
-        told(&bench, "status")
+        rendered_events(&bench, "status")
     };
     insta::assert_snapshot!(told, @r#"its run: {"status":"triage"}"#);
 }

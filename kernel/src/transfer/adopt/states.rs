@@ -14,7 +14,7 @@ use crate::model::outcome::{BlockKind, Outcome};
 use crate::model::state::{Change, Gate, InitialState, State, Then};
 use crate::rules::transition::next;
 use crate::store::events::NewEvent;
-use crate::store::tasks::Place;
+use crate::store::tasks::ImportedState;
 use crate::store::tx::Tx;
 use crate::transfer::cells::{number, text, word};
 use crate::transfer::peer::PeerRow;
@@ -134,5 +134,5 @@ pub(super) fn enter(
     };
     let completed_at = state.is_finished().then(|| moment(row, "completed_at").unwrap_or(task.updated_at));
     let (why, work_by) = (why.as_deref(), work_by.as_deref());
-    tx.place_task(id, &Place { state, why, completed_at, work_by })
+    tx.place_task(id, &ImportedState { state, why, completed_at, work_by })
 }

@@ -301,7 +301,7 @@ impl Collection {
     }
 
     fn attachments(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
-        for (path, bytes) in self.board.sweep_blobs(&kernel::Extent::All, self.sweep)?.files {
+        for (path, bytes) in self.board.sweep_blobs(&kernel::SweepScope::All, self.sweep)?.files {
             let result = CollectResult::Gone(workspace::Size { bytes, entries: 1 });
             items.extend(Item::of(Kind::Attachment, &path, None, result));
         }

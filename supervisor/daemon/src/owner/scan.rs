@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Answer, BoardName, Candidate, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View, WaitingCode,
+    BoardName, Candidate, CandidateChoice, HoldKind, ProposalKind, Reach, TaskId, Timestamp, View,
+    WaitingCode,
 };
 
 use super::action::BoardWork;
@@ -75,20 +76,20 @@ pub fn scan(
             Ok(_) => {}
             Err(why) if why.is_unknown() => {
                 found.foreign = true;
-                return Answer::Left(Reach::Profile);
+                return CandidateChoice::Left(Reach::Profile);
             }
-            Err(why) if why.is_claimed() => return Answer::Left(Reach::Profile),
-            Err(_) => return Answer::Left(Reach::Task),
+            Err(why) if why.is_claimed() => return CandidateChoice::Left(Reach::Profile),
+            Err(_) => return CandidateChoice::Left(Reach::Task),
         }
         let claim = Claim::of(board, candidate, RosterAndConfig { roster, config: &config });
         match capacity.admit(&claim) {
             Ok(()) => {
                 found.admitted.push((candidate.clone(), claim));
-                Answer::Taken
+                CandidateChoice::Taken
             }
             Err(refusal) => {
                 refused.insert(refusal.why.code);
-                Answer::Left(refusal.reach)
+                CandidateChoice::Left(refusal.reach)
             }
         }
     })?;

@@ -137,7 +137,7 @@ mod tests {
     fn a_run_has_copies_of_its_own_and_the_board_keeps_its() {
         use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
         let dir = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let blobs = Blobs::of_board(&dir.path().join("board.db"));
         let file = attachment(&blobs, "a b.txt", b"abc");
         let files = dir.path().join("files");
         let identity = nix::unistd::geteuid().is_root().then_some(Identity { uid: 60_001, gid: 60_001 });
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_run_does_not_start_without_the_bytes_of_a_file() {
         let dir = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let blobs = Blobs::of_board(&dir.path().join("board.db"));
         let file = attachment(&blobs, "a.txt", b"abc");
         std::fs::remove_file(blobs.path(&file.sha256)).unwrap();
         let error = place(&dir.path().join("files"), None, &[file], &blobs).unwrap_err();

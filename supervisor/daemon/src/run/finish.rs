@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{
-    Clock as _, CommitMode, Digest, Ending, Extent, Finished, LostArtifact, Purpose, Run, RunId, Sweep,
+    Clock as _, CommitMode, Digest, Ending, Finished, LostArtifact, Purpose, Run, RunId, Sweep, SweepScope,
     SystemClock, Task, Verdict, View,
 };
 use serde_json::{Value, json};
@@ -152,8 +152,9 @@ fn sweep_refused(context: &Context, board: &BoardHandle, key: &TaskKey, digests:
     let (service, name, key) = (Arc::clone(&context.service), board.name().clone(), key.clone());
     let sweep = move || {
         let Ok(board) = service.board(&name) else { return };
-        let scope = Extent::Only(digests);
-        let refused = |named: &BTreeSet<Digest>| matches!(&scope, Extent::Only(all) if !all.is_subset(named));
+        let scope = SweepScope::Only(digests);
+        let refused =
+            |named: &BTreeSet<Digest>| matches!(&scope, SweepScope::Only(all) if !all.is_subset(named));
         let swept = match board.readers().with(|view| view.attached(&scope)) {
             Ok(named) if refused(&named) => board.sweep_blobs(&scope, Sweep::Remove).map(drop),
             Ok(_) => Ok(()),

@@ -133,7 +133,7 @@ pub(crate) fn prepare(
         .map(|who| kept_files::place(&host.root, who, &private.home, sessions, identity))
         .transpose()?
         .flatten();
-    let blobs = kernel::Blobs::beside(&host.root.board(&order.board));
+    let blobs = kernel::Blobs::of_board(&host.root.board(&order.board));
     files::place(&private.files, identity, &order.files, &blobs)?;
     // A waiting shim already has a cgroup, which the run takes over.
     let spare = host.spares.take();

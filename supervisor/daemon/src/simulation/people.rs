@@ -184,7 +184,7 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
     let text = format!("comment {number}");
     let person = Actor::person("alice");
     let name = format!("request-{number}").parse().unwrap();
-    let request = kernel::Request::new(kernel::Caller::of(&person), "comment", name, text.as_bytes());
+    let request = kernel::Request::new(kernel::Caller::for_actor(&person), "comment", name, text.as_bytes());
     ledger.unanswered = Some(Unanswered { task: id.clone(), text, request });
     if plant == Some(Plant::DropAcknowledged) && number.is_multiple_of(4) {
         let Some(lost) = ledger.unanswered.take() else { return String::new() };
