@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::broker::NO_KEY;
+use crate::egress::PROXY_PORT;
 use crate::environment::{NO_PROXY, Name, PROXY};
 use crate::policy::Policy;
 use crate::surroundings::Surroundings;
-use crate::way_out::PROXY_PORT;
 
 /// The `PATH` of a run whose policy says nothing about it.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{chdir, pivot_root};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 
-use super::{How, PROC, Place, Plan, Processes, STAGE, ViewMount};
+use super::{How, OpenedPath, PROC, Plan, Processes, STAGE, ViewMount};
 use crate::arrange::Arranged;
 use crate::mounting::{MountError, OLD, ProbeError, at, mount_at, seal};
 use crate::namespaces::unshare_as_self;
@@ -49,7 +49,7 @@ impl Plan {
         let mut covered = Vec::new();
         let mut tmp = self.tmp.as_ref();
         let mut ways = Vec::new();
-        let mut show_tmp = |tmp: &Place| -> Result<(), ProbeError> {
+        let mut show_tmp = |tmp: &OpenedPath| -> Result<(), ProbeError> {
             tmp.bind(&old, Path::new(STAGE))?;
             ways = self.ways_through_tmp()?;
             Ok(())
@@ -140,7 +140,7 @@ impl Plan {
                     mount_at("empty", Some("tmpfs"), Path::new(&name), Some("tmpfs"), safe, Some(&options))?;
                 }
                 Arranged::Bind { at: path, source, access } => {
-                    let place = Place { opened: source.again()?, writable: access.writes() };
+                    let place = OpenedPath { opened: source.again()?, writable: access.writes() };
                     place.bind(&old, path)?;
                 }
                 Arranged::Link { at: path, target } => {
@@ -190,7 +190,7 @@ impl Plan {
     }
 }
 
-impl Place {
+impl OpenedPath {
     /// Binds the path, found again under the old root, at `target` of the new one.
     fn bind(&self, old: impl AsFd, target: &Path) -> Result<(), ProbeError> {
         let source = self.opened.same_under(old)?;

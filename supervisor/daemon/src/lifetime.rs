@@ -284,7 +284,7 @@ fn cut_short() -> Failure {
 /// be left without one.
 fn spares_of(mode: DaemonMode, cgroups: Option<&Cgroups>) -> Spares {
     match mode {
-        DaemonMode::Forever => Spares::kept(cgroups),
+        DaemonMode::Forever => Spares::new(cgroups),
         DaemonMode::UntilIdle(_) | DaemonMode::Ending => Spares::none(),
     }
 }

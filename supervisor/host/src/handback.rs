@@ -42,19 +42,19 @@ pub fn main() -> ExitCode {
     match done {
         Ok(moving) => {
             for group in moving {
-                tell(format_args!("{} could not be frozen; its limits are not kept", group.display()));
+                log_line(format_args!("{} could not be frozen; its limits are not kept", group.display()));
             }
             ExitCode::SUCCESS
         }
         Err(why) => {
-            tell(format_args!("failed to hand the controllers back: {why}"));
+            log_line(format_args!("failed to hand the controllers back: {why}"));
             ExitCode::FAILURE
         }
     }
 }
 
 /// Writes a line to the journal of the unit.
-fn tell(line: std::fmt::Arguments<'_>) {
+fn log_line(line: std::fmt::Arguments<'_>) {
     // There is no other place to report a closed standard error.
     drop(writeln!(io::stderr(), "supervisor: {line}"));
 }

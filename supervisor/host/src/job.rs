@@ -257,7 +257,7 @@ pub fn take(
 }
 
 /// Places files in a directory, under its user.
-pub fn place(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
+pub fn place_file(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
     match ask(&Task::Place { identity, placing }, Stdio::null(), &CancellationToken::new())? {
         Reply::Placed => Ok(()),
         Reply::Failed(failure) => Err(failure),
@@ -441,7 +441,7 @@ fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationTok
 }
 /// Refuses a path that does not respond. A missing path is not refused here.
 pub fn require_answer(path: &Path) -> Result<(), JobFailure> {
-    match work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
+    match work(None, Vec::new(), Vec::new(), Job::FindExistingDirectory { path: path.to_owned() }) {
         Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
         Ok(_) | Err(_) => Ok(()),
     }

@@ -18,11 +18,11 @@ use base::paths::Root;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Device and inode of each socket file of a root; none for a missing socket or another kind of file.
-pub type Made = [Option<(u64, u64)>; 2];
+pub type SocketIdentities = [Option<(u64, u64)>; 2];
 
 /// Keeps the sockets of a root in place while the daemon runs. `made` are the files as bound, before any client could
 /// know of them; `open` makes all of them anew.
-pub async fn keep(root: &Root, made: Made, open: impl Fn() -> Result<(), Failure>) -> Infallible {
+pub async fn keep(root: &Root, made: SocketIdentities, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;
     let mut told = String::new();
     loop {
@@ -66,13 +66,13 @@ pub fn remove(root: &Root, managers: Option<(u64, u64)>) {
 }
 
 /// True if all sockets exist and are the files in `known`.
-fn is_whole(root: &Root, known: Made) -> bool {
+fn is_whole(root: &Root, known: SocketIdentities) -> bool {
     let now = files(root);
     now == known && !now.contains(&None)
 }
 
 /// Returns the present file of each socket.
-pub fn files(root: &Root) -> Made {
+pub fn files(root: &Root) -> SocketIdentities {
     paths(root).map(|path| {
         let meta = std::fs::symlink_metadata(path).ok()?;
         meta.file_type().is_socket().then(|| (meta.dev(), meta.ino()))

@@ -86,18 +86,18 @@ pub fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
 #[derive(Debug)]
 pub struct Uids {
     root: Root,
-    known: Mutex<Known>,
+    known: Mutex<KnownRanges>,
 }
 
 /// Ranges that this process has read or assigned.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownRanges {
     ranges: HashMap<BoardId, Range>,
     /// Version of the ledger that contains them.
     ledger: Option<Stamp>,
 }
 
-impl Known {
+impl KnownRanges {
     /// Returns the range of a board, if the ledger is unchanged since it was read.
     fn as_of(&self, board: BoardId, ledger: Option<Stamp>) -> Option<Range> {
         let is_same = ledger.is_some() && ledger == self.ledger;

@@ -26,14 +26,14 @@ const LONGEST_COMMAND: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     /// First processes, each before its children.
-    pub processes: Vec<Seen>,
+    pub processes: Vec<ProcessEntry>,
     /// Number of omitted processes.
     pub more: usize,
 }
 
 /// A process as procfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ProcessEntry {
     pub pid: i32,
     /// Number of ancestors within the run.
     pub depth: usize,
@@ -85,11 +85,11 @@ impl Sampler {
         Tree { processes: first.map(|(stat, depth)| self.seen(&stat, depth)).collect(), more }
     }
 
-    fn seen(&self, stat: &Stat, depth: usize) -> Seen {
+    fn seen(&self, stat: &Stat, depth: usize) -> ProcessEntry {
         // Kernel threads and ended processes have no command line.
         let command = command_line(stat.pid).unwrap_or_else(|| format!("[{}]", stat.comm));
         let command = command.chars().take(LONGEST_COMMAND).collect();
-        Seen {
+        ProcessEntry {
             pid: stat.pid,
             depth,
             state: stat.state,

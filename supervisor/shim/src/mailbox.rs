@@ -134,7 +134,7 @@ impl<'a> Mailbox<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::{Letter, Receipt};
+    use crate::rundir::{AgentMessage, Receipt};
 
     struct Ends {
         _place: tempfile::TempDir,
@@ -153,8 +153,8 @@ mod tests {
         (Ends { _place: place, run, letters, receipts }, Channel { letters: to, receipts: from })
     }
 
-    fn letter(number: u32, text: &str) -> Letter {
-        Letter { number, id: format!("id-{number}"), text: text.to_owned() }
+    fn letter(number: u32, text: &str) -> AgentMessage {
+        AgentMessage { number, id: format!("id-{number}"), text: text.to_owned() }
     }
 
     fn read(pipe: &mut PipeReader) -> String {
@@ -183,7 +183,7 @@ mod tests {
         mailbox.attend();
         let text = read(&mut ends.letters);
         let numbers: Vec<u32> =
-            text.lines().map(|line| serde_json::from_str::<Letter>(line).unwrap().number).collect();
+            text.lines().map(|line| serde_json::from_str::<AgentMessage>(line).unwrap().number).collect();
         assert_eq!(numbers, [2, 3]);
     }
 
@@ -202,7 +202,7 @@ mod tests {
             mailbox.attend();
         }
         got.push_str(&read(&mut ends.letters));
-        assert_eq!(serde_json::from_str::<Letter>(&got).unwrap().text, text);
+        assert_eq!(serde_json::from_str::<AgentMessage>(&got).unwrap().text, text);
     }
 
     #[test]

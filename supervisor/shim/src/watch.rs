@@ -11,7 +11,7 @@ use crate::console::Console;
 use crate::deadline::{Ending, Escalation};
 use crate::init::Init;
 use crate::mailbox::Mailbox;
-use crate::output::{Files, Output, Written};
+use crate::output::{Files, Output, OutputTotals};
 use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
@@ -206,7 +206,7 @@ impl<'a> Watch<'a> {
         }
         let news = mailbox.attend();
         for Received { number, receipt } in &news {
-            self.output.note(&format!("message {number} {}", said(*receipt)));
+            self.output.note(&format!("message {number} {}", receipt_name(*receipt)));
         }
         if !news.is_empty() {
             record::send_event(self.spec, "messages");
@@ -289,7 +289,7 @@ impl<'a> Watch<'a> {
     fn into_record(mut self) -> ExitRecord {
         // Each tells something new of a message, so there is an end.
         while self.pass_messages() {}
-        let Written { stdout_tail, stderr_tail, stdout } = self.output.finish();
+        let OutputTotals { stdout_tail, stderr_tail, stdout } = self.output.finish();
         let code = self.ended.and_then(WaitStatus::exit_status);
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
         let core_dumped = self.ended.and_then(|status| self.tree.core_dumped(status));
@@ -336,7 +336,7 @@ impl<'a> Watch<'a> {
 }
 
 /// Returns the line of the log about a message.
-fn said(receipt: Receipt) -> &'static str {
+fn receipt_name(receipt: Receipt) -> &'static str {
     match receipt {
         Receipt::Written => "is in the input of the agent",
         Receipt::Confirmed => "was taken up by the agent",

@@ -11,9 +11,9 @@ use crate::client::Client;
 use crate::mcp;
 use crate::output::{LogFormat, Output, start_log};
 use crate::resources::surface;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::owner::{OwnerLock, Ownership};
 use base::terminal::complain;
 use daemon::{DaemonMode, TaskKey};
@@ -85,7 +85,7 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
         () = tokio::time::sleep(LONG) => {}
     }
     if std::io::stderr().is_terminal() {
-        complain(&given::repeated(
+        complain(&cli_context::repeated(
             "Waiting for workers; `supervisor status` in another terminal shows them.",
         ));
     }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use api::command::Command;
 use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::paths::Root;
 use base::terminal::{Cell, Screen, printable, printable_lines};
 use host::home::home_of;
@@ -117,7 +117,8 @@ fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
 impl Command for ListProfiles {
     fn show(reply: &Vec<NamedProfile>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No profiles. Create one with: supervisor profile create NAME"));
+            screen
+                .line(cli_context::repeated("No profiles. Create one with: supervisor profile create NAME"));
             return;
         }
         let rows = reply.iter().map(|named| {

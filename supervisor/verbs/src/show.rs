@@ -15,8 +15,8 @@ use super::texts;
 use super::time_limit::TimeLimitLine;
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable, printable_lines};
 use base::time::timestamp;
@@ -231,7 +231,10 @@ impl Command for Show {
         if !reply.runs.is_empty() {
             screen.heading("Runs");
             if reply.more.contains(&More::Runs) {
-                screen.line(given::repeated(&format!("There are older ones: supervisor runs {}", task.id)));
+                screen.line(cli_context::repeated(&format!(
+                    "There are older ones: supervisor runs {}",
+                    task.id
+                )));
             }
             runs::table(&reply.runs, screen);
             if let Some((run, line)) = reply.runs.iter().rev().find_map(ended::line) {
@@ -240,8 +243,11 @@ impl Command for Show {
             if let Some((run, report)) =
                 reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
             {
-                let text =
-                    given::repeated(&format!("{}: supervisor show {} --verbose", report.summary(), task.id));
+                let text = cli_context::repeated(&format!(
+                    "{}: supervisor show {} --verbose",
+                    report.summary(),
+                    task.id
+                ));
                 field(screen, &format!("sandbox {run}"), &printable(&text));
             }
         }

@@ -127,12 +127,12 @@ pub struct Hunk {
     /// Its position in the form of `git diff`: `@@ -1,4 +1,5 @@ fn main()`.
     pub header: String,
     /// The lines of the hunk, in the order of the file.
-    pub lines: Vec<Line>,
+    pub lines: Vec<DiffLine>,
 }
 
 /// A line of a hunk: kept, added or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct DiffLine {
     /// Kind of the line: added, removed, or unchanged.
     pub kind: LineKind,
     /// Its number in the former file.
@@ -376,7 +376,7 @@ fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2:
             }
             bytes -= size;
             *room -= size;
-            hunk.lines.push(Line { kind, old: line.old_lineno(), new: line.new_lineno(), text });
+            hunk.lines.push(DiffLine { kind, old: line.old_lineno(), new: line.new_lineno(), text });
         }
         hunks.push(hunk);
     }

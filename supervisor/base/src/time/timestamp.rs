@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::WrittenDuration;
-use super::written::Written;
+use super::seconds_or_text::SecondsOrText;
 
 const WHOLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 
@@ -226,9 +226,12 @@ impl Serialize for When {
 
 impl<'de> Deserialize<'de> for When {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::take(deserializer, "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z")? {
-            Written::Seconds(seconds) => format!("@{seconds}"),
-            Written::Text(text) => text,
+        match SecondsOrText::take(
+            deserializer,
+            "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z",
+        )? {
+            SecondsOrText::Seconds(seconds) => format!("@{seconds}"),
+            SecondsOrText::Text(text) => text,
         }
         .parse()
         .map_err(serde::de::Error::custom)

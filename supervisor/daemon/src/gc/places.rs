@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use policies::Identity;
-use workspace::{Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Place, Size};
+use workspace::{FileIdentity, Job, Lease, LeaseError, LeaseHolder, Name, Outcome, Size};
 
 use super::CollectResult;
 use host::job::{self, JobFailure};
@@ -40,7 +40,7 @@ pub(super) fn lease(
     meta: &Metadata,
     board: &str,
 ) -> Result<Lease, CollectResult> {
-    let place = Place { device: meta.dev(), inode: meta.ino() };
+    let place = FileIdentity { device: meta.dev(), inode: meta.ino() };
     let holder = LeaseHolder::Removal { removed_by_board: board.to_owned() };
     Lease::acquire(leases, path, place, &holder).map_err(|e| match e {
         LeaseError::Gone { .. } => CollectResult::Absent,

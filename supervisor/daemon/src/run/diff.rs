@@ -140,7 +140,7 @@ fn left(
     };
     let spec: WorkspaceSpec =
         task.workspace.parse().map_err(|_| gone("its workspace is not a git working tree"))?;
-    let (ground, tree) = match &spec {
+    let (directory, tree) = match &spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
             let worktree = place::worktree(&spec, &task.id).map(|worktree| worktree.path());
             (repository.clone(), worktree)
@@ -152,14 +152,14 @@ fn left(
     };
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
     // The directory may have been replaced since, so its owner is compared before anything in it is read.
-    let found = place::ground_of(&spec, &ground, cancel)?;
-    if found.path != ground {
-        return Err(gone(&format!("there is no {}", ground.display())));
+    let found = place::existing_directory(&spec, &directory, cancel)?;
+    if found.path != directory {
+        return Err(gone(&format!("there is no {}", directory.display())));
     }
     let own = nix::unistd::geteuid().as_raw();
     let expected = last.run.worker_uid.unwrap_or(own);
     if found.owner.uid != expected {
-        return Err(gone(&format!("{} belongs to uid {} now", ground.display(), found.owner.uid)));
+        return Err(gone(&format!("{} belongs to uid {} now", directory.display(), found.owner.uid)));
     }
     let identity = (found.owner.uid != own).then(|| job_user(found.owner.uid));
     // Changes of a later run there do not belong to this run.
@@ -167,12 +167,12 @@ fn left(
         .iter()
         .filter(|run| run.id > last.run.id && run.purpose == Purpose::Work)
         .all(|later| later.workspace_path.is_none() || later.workspace_path != last.run.workspace_path);
-    let reach = (job::system_reads(), vec![ground.clone()]);
+    let reach = (job::system_reads(), vec![directory.clone()]);
     let whole =
         tree.filter(|tree| is_last && worked_there(tree, last.run) && tree.symlink_metadata().is_ok());
     let of = match (whole, &last.head) {
         (Some(tree), _) => of(tree, None),
-        (None, Some(head)) => of(ground, Some(head.clone())),
+        (None, Some(head)) => of(directory, Some(head.clone())),
         (None, None) => return Err(gone("it has committed nothing, and its tree is gone")),
     };
     Ok(DiffJob { of, live: None, identity, reach })

@@ -119,7 +119,7 @@ impl LaunchError {
     }
 
     /// Makes an error for a directory whose owner could not be determined.
-    pub(crate) fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+    pub(crate) fn directory(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         LaunchError::of_job(stage, failure, place.clone(), Fault::Environment(place))
     }
 
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(of(place.clone(), Cause::Shortage), Fault::Environment(place));
         }
         assert_eq!(
-            LaunchError::ground(Stage::ChooseUser, place.clone(), full(Cause::Shortage)).fault,
+            LaunchError::directory(Stage::ChooseUser, place.clone(), full(Cause::Shortage)).fault,
             Fault::Environment(place)
         );
         assert_eq!(of(repository, Cause::NoProcess), Fault::Host);

@@ -28,7 +28,7 @@ use crate::gc::{self, CollectResult};
 use base::exit::Code;
 use base::failpoint;
 use host::cgroup;
-use host::remove::{self, Stays};
+use host::remove::{self, Leftover};
 use service::BoardHandle;
 
 /// Longest pause between two tries to record the end.
@@ -121,8 +121,10 @@ pub(super) async fn finish(
     // The end is on the board, so the run directory holds no further information.
     let removed = with_room(move || {
         // A missing directory, or one of another root, needs no removal.
-        let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Stays::of(&e))? else { return Ok(()) };
-        dir.remove().map_err(|e| Stays::of(&e))
+        let Some(dir) = unless_short(RunDir::open(&path)).map_err(|e| Leftover::from_error(&e))? else {
+            return Ok(());
+        };
+        dir.remove().map_err(|e| Leftover::from_error(&e))
     });
     if let Err(error) = removed.await {
         tracing::warn!(task = %key, %error, "run_directory_not_removed");
@@ -358,7 +360,8 @@ async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Recor
 async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) {
     let base = context.host.root.workspaces(board.name());
     let Ok(name) = workspace::Name::new(key.task.as_str()) else { return };
-    let closed = with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Stays::of(&e)));
+    let closed =
+        with_room(move || workspace::close_scratch(&base, &name).map_err(|e| Leftover::from_error(&e)));
     if let Err(error) = closed.await {
         tracing::warn!(task = %key, %error, "workspace_not_closed");
     }
@@ -391,7 +394,11 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
     for group in groups {
         let place = group.display().to_string();
         let removed = with_room(move || {
-            if group.exists() { cgroup::remove_run(&group).map_err(|e| Stays::of(&e)) } else { Ok(()) }
+            if group.exists() {
+                cgroup::remove_run(&group).map_err(|e| Leftover::from_error(&e))
+            } else {
+                Ok(())
+            }
         });
         if let Err(error) = removed.await {
             tracing::warn!(path = place, %error, "cgroup_not_removed");
@@ -401,7 +408,9 @@ async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId
 
 /// Runs a removal off the runtime's threads, and retries up to [`TRIES`] times while the host lacks a resource. The end
 /// of the run waits for it.
-async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'static) -> Result<(), Stays> {
+async fn with_room(
+    removal: impl Fn() -> Result<(), Leftover> + Send + Sync + 'static,
+) -> Result<(), Leftover> {
     let removal = Arc::new(removal);
     let mut tries = 1;
     loop {
@@ -412,7 +421,7 @@ async fn with_room(removal: impl Fn() -> Result<(), Stays> + Send + Sync + 'stat
                 tokio::time::sleep(RETRY).await;
             }
             Ok(done) => return done,
-            Err(panic) => return Err(Stays::because(&panic)),
+            Err(panic) => return Err(Leftover::because(&panic)),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::stage::Stage;
 use base::failure::Failure;
 use base::paths::Root;
 use host::job::{self, Cause, Placing};
-use host::kept::{self, KeptHome, Left};
+use host::retained::{self, FileAfterRun, RetainedHome};
 use setup::lanes::Lane;
 use setup::roster::Home;
 
@@ -77,7 +77,7 @@ pub(super) fn place(
         keeping.files.insert(path, Some(file.changed));
     }
     for (dir, placing) in by_place {
-        job::place(identity, Placing { dir, ..placing }).map_err(|failure| match failure.cause {
+        job::place_file(identity, Placing { dir, ..placing }).map_err(|failure| match failure.cause {
             Cause::NotTaken => LaunchError::task(STAGE, failure.message),
             // Written as the worker's user, whose quota may be spent: that holds up no other task.
             Cause::Shortage => LaunchError { stage: STAGE, error: failure.message, fault: Fault::Moment },
@@ -89,9 +89,9 @@ pub(super) fn place(
 
 impl Keeping {
     /// Returns the files that are kept now.
-    fn kept(&self, root: &Root) -> Result<BTreeMap<PathBuf, kept::KeptFile>, Failure> {
+    fn kept(&self, root: &Root) -> Result<BTreeMap<PathBuf, retained::RetainedFile>, Failure> {
         let files = self.files.keys().cloned().collect();
-        kept::for_run(root, &self.assignee, &self.lane, self.tenant.as_ref(), &files)
+        retained::for_run(root, &self.assignee, &self.lane, self.tenant.as_ref(), &files)
     }
 
     /// Returns the real directory of a file, and its path within.
@@ -115,16 +115,16 @@ impl Keeping {
                 continue;
             }
             let (dir, inside) = self.place_of(path);
-            let bytes = match kept::left(&dir, &inside, identity)? {
-                Left::File(bytes) => bytes,
-                Left::Nothing => continue,
-                Left::Unfit(why) => {
+            let bytes = match retained::copy_out(&dir, &inside, identity)? {
+                FileAfterRun::File(bytes) => bytes,
+                FileAfterRun::Nothing => continue,
+                FileAfterRun::Unfit(why) => {
                     tracing::warn!(assignee = %self.assignee, path = %path.display(), why, "not_kept");
                     continue;
                 }
             };
             if !bytes.is_empty() && current.is_none_or(|file| file.bytes != bytes) {
-                KeptHome::of(root, &self.assignee, self.tenant.as_ref()).write(path, &bytes)?;
+                RetainedHome::of(root, &self.assignee, self.tenant.as_ref()).write(path, &bytes)?;
             }
         }
         Ok(())

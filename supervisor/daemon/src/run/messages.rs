@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use kernel::{MessageNews, MessageState, Readers, RunId};
 use rustix::process::Signal;
-use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
+use shim::rundir::{AgentMessage, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
@@ -97,7 +97,7 @@ fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32,
     let mut posted = after;
     for message in waiting.into_iter().filter(|message| message.number > after) {
         let id = uuid::Uuid::new_v4().to_string();
-        let letter = Letter { number: message.number, id, text: message.body };
+        let letter = AgentMessage { number: message.number, id, text: message.body };
         dir.post(&letter).map_err(failed)?;
         posted = message.number;
     }

@@ -16,7 +16,7 @@ use super::{prompt, protocol, requests, sink};
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
 use base::steps::Step;
-use host::remove::remove_kept;
+use host::remove::remove_retained;
 use service::Service;
 use setup::automation::plugins::{DirectoryUse, Plugin, inspect};
 use setup::config::settings;
@@ -93,7 +93,8 @@ pub(super) fn sweep(root: &Root) {
         let Some(name) = name.to_str().filter(|name| name.starts_with(COPY)) else { continue };
         if is_old() == Some(true) {
             let copies = std::fs::read_dir(homes.join(name)).into_iter().flatten().flatten();
-            let states = copies.map(|copy| remove_kept(&copy.path(), "state")).all(|removed| removed.is_ok());
+            let states =
+                copies.map(|copy| remove_retained(&copy.path(), "state")).all(|removed| removed.is_ok());
             if !states || std::fs::remove_dir_all(homes.join(name)).is_err() {
                 tracing::warn!(name, "plugin_copy_not_removed");
             }
@@ -103,7 +104,7 @@ pub(super) fn sweep(root: &Root) {
 
 fn remove(base: &Path, plugin: &Plugin) -> Result<(), Failure> {
     let copied = base.join(plugin.name.as_str());
-    remove_kept(&copied, "state")
+    remove_retained(&copied, "state")
         .map_err(|stays| Failure::failed(format!("failed to remove {}: {stays}", copied.display())))?;
     std::fs::remove_dir_all(base).map_err(|e| Failure::file("remove", base, &e))
 }

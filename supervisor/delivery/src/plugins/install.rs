@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
-use host::remove::remove_kept;
+use host::remove::remove_retained;
 use setup::automation::plugins::{DirectoryUse, STATE, path_of, walk};
 
 /// Limit on each copied file, in bytes: a file may grow during the copy.
@@ -103,7 +103,7 @@ pub fn uninstall(root: &Root, name: &PluginName) -> Result<PathBuf, Failure> {
         }
         Err(e) => return Err(Failure::file("remove", &path, &e)),
     }
-    remove_kept(&gone, STATE)
+    remove_retained(&gone, STATE)
         .map_err(|stays| Failure::failed(format!("failed to remove {}: {stays}", gone.display())))?;
     std::fs::remove_dir_all(&gone).map_err(|e| Failure::file("remove", &gone, &e))?;
     Ok(path)

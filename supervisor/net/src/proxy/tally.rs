@@ -268,7 +268,7 @@ impl Tally {
         let denial = policy.host_denial(&refusal.target, &refusal.named, lane);
         let denied = Denied {
             policy: policy.name().to_owned(),
-            text: policy.tell(&denial),
+            text: policy.describe(&denial),
             act: denial.act,
             line: denial.line,
         };

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{Acp, AppServer, Lines, Speech, StreamJson};
-use crate::rundir::Letter;
+use crate::rundir::AgentMessage;
 
 /// Has the lines of an agent heard, with messages before them and in between. Returns what came of it.
 fn heard(mut speech: Box<dyn Speech>, input: &[u8]) -> String {
-    let letter = |number| Letter { number, id: format!("id-{number}"), text: format!("text {number}") };
+    let letter = |number| AgentMessage { number, id: format!("id-{number}"), text: format!("text {number}") };
     let mut said = vec![speech.begin("the prompt")];
     said.extend(speech.say(&letter(1)));
     let (mut decided, mut last, mut count) = (Vec::new(), 1, 0);

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ExitRecord, ExitSlot, Letter, LockGuard, LockState, MessagesRecord, OverdueRecord, PidRecord, RunSpec,
-    ShimSpec, StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
+    AgentMessage, ExitRecord, ExitSlot, LockGuard, LockState, MessagesRecord, OverdueRecord, PidRecord,
+    RunSpec, ShimSpec, StartedRecord, Stdout, StopRequest, UnkillableRecord, VERSION, exit, lock, write_json,
 };
 
 const SPEC: &str = "spec.json";
@@ -324,7 +324,7 @@ impl RunDir {
 
     /// Stores a message for the shim. Storing the same message again changes nothing, because the shim takes each
     /// number once. The shim looks for messages when it begins, and at SIGUSR1, which the caller sends.
-    pub fn post(&self, letter: &Letter) -> Result<(), RunDirError> {
+    pub fn post(&self, letter: &AgentMessage) -> Result<(), RunDirError> {
         let inbox = self.path.join(INBOX);
         let made = match DirBuilder::new().mode(0o700).create(&inbox) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -9,8 +9,8 @@ use super::message::Received;
 use super::records::UnkillableRecord;
 use super::spec::ShimSpec;
 use super::{
-    Cause, ExitRecord, FailedStart, Letter, MessagesRecord, PidRecord, ProcessStat, RunSpec, StartedRecord,
-    StopRequest,
+    AgentMessage, Cause, ExitRecord, FailedStart, MessagesRecord, PidRecord, ProcessStat, RunSpec,
+    StartedRecord, StopRequest,
 };
 
 /// A record around a JSON text.
@@ -84,7 +84,7 @@ fn every_record_that_is_read_is_the_same_when_it_is_written() {
             record::<MessagesRecord>(input),
             record::<UnkillableRecord>(input),
             record::<FailedStart>(input),
-            record::<Letter>(input),
+            record::<AgentMessage>(input),
             record::<Received>(input),
         ];
         seen.join(" ")
@@ -130,7 +130,7 @@ fn the_corpus_has_a_record_of_each_kind() {
         record::<MessagesRecord>,
         record::<UnkillableRecord>,
         record::<FailedStart>,
-        record::<Letter>,
+        record::<AgentMessage>,
         record::<Received>,
     ];
     for (at, kind) in kinds.into_iter().enumerate() {

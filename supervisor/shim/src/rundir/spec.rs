@@ -137,7 +137,7 @@ pub struct LeaseSpec {
     pub dir: PathBuf,
     pub workspace: PathBuf,
     /// Identity of the directory.
-    pub place: workspace::Place,
+    pub place: workspace::FileIdentity,
     /// Owner of the directory, for messages.
     pub holder: workspace::LeaseHolder,
 }

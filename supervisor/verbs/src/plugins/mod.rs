@@ -15,9 +15,9 @@ pub use self::check::CheckPlugin;
 pub use self::resume::ResumePlugin;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
 use service::Service;
@@ -87,7 +87,7 @@ pub(super) fn unknown(service: &Service, name: &PluginName) -> Failure {
 impl Command for ListPlugins {
     fn show(reply: &Vec<PluginLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No plugins. Begin one with: supervisor plugin create NAME"));
+            screen.line(cli_context::repeated("No plugins. Begin one with: supervisor plugin create NAME"));
             return;
         }
         let rows = reply.iter().map(|line| {

@@ -7,14 +7,14 @@ use serde::de::{Error, Visitor};
 
 /// A number of seconds, or the text that a person would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum SecondsOrText {
     /// Whole seconds.
     Seconds(u64),
     /// Text, not yet parsed.
     Text(String),
 }
 
-impl Written {
+impl SecondsOrText {
     /// Deserialises either form; `expected` describes the value in the error.
     pub(crate) fn take<'de, D: Deserializer<'de>>(
         deserializer: D,
@@ -27,23 +27,23 @@ impl Written {
 struct Either(&'static str);
 
 impl Visitor<'_> for Either {
-    type Value = Written;
+    type Value = SecondsOrText;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 
-    fn visit_u64<E: Error>(self, seconds: u64) -> Result<Written, E> {
-        Ok(Written::Seconds(seconds))
+    fn visit_u64<E: Error>(self, seconds: u64) -> Result<SecondsOrText, E> {
+        Ok(SecondsOrText::Seconds(seconds))
     }
 
-    fn visit_i64<E: Error>(self, seconds: i64) -> Result<Written, E> {
+    fn visit_i64<E: Error>(self, seconds: i64) -> Result<SecondsOrText, E> {
         u64::try_from(seconds)
-            .map(Written::Seconds)
+            .map(SecondsOrText::Seconds)
             .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(seconds), &self))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Written, E> {
-        Ok(Written::Text(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<SecondsOrText, E> {
+        Ok(SecondsOrText::Text(text.to_owned()))
     }
 }

@@ -38,7 +38,7 @@ const WAITING: usize = 4;
 /// A step on the way of a listening socket that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("hand over the listening socket of the proxy: {step} {}: {source}", .path.display())]
-pub struct WayOutError {
+pub struct EgressError {
     step: &'static str,
     path: PathBuf,
     #[source]
@@ -47,20 +47,20 @@ pub struct WayOutError {
 
 /// The way on which a run hands its listening socket over.
 #[derive(Debug)]
-pub(crate) struct WayOut {
+pub(crate) struct Egress {
     keeper: UnixDatagram,
     path: PathBuf,
 }
 
-impl WayOut {
+impl Egress {
     /// Opens the way to a keeper, before the caller is restricted.
-    pub(crate) fn to(path: &Path) -> Result<Self, WayOutError> {
+    pub(crate) fn to(path: &Path) -> Result<Self, EgressError> {
         let opened = connect(path).map_err(at("connect to", path))?;
         Ok(Self { keeper: opened, path: path.to_owned() })
     }
 
     /// Listens in the caller's network, and hands the socket over.
-    pub(crate) fn hand_over(self) -> Result<(), WayOutError> {
+    pub(crate) fn hand_over(self) -> Result<(), EgressError> {
         let listen = || -> io::Result<TcpListener> {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?;
             rustix::net::listen(&listener, BACKLOG)?;
@@ -84,7 +84,7 @@ impl Keeper {
     ///
     /// # Errors
     /// Where the socket cannot be made.
-    pub fn bind(path: &Path) -> Result<Self, WayOutError> {
+    pub fn bind(path: &Path) -> Result<Self, EgressError> {
         let bind = || {
             let (_dir, short) = short(path)?;
             let socket = UnixDatagram::bind(short)?;
@@ -182,9 +182,9 @@ fn receive(socket: impl AsFd) -> io::Result<Option<(u8, OwnedFd)>> {
     Ok(fd.map(|fd| (word[0], fd)))
 }
 
-fn at(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WayOutError + use<> {
+fn at(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EgressError + use<> {
     let path = path.to_owned();
-    move |source| WayOutError { step, path, source }
+    move |source| EgressError { step, path, source }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Gates of directories. A gate is shut while its directory is removed, so that others wait for the removal and do not
+//! Removal locks of directories. A removal lock is held while its directory is removed, so that others wait for the removal and do not
 //! take it for a run.
 //!
-//! Each directory has a gate beside its lease. A removal locks the gate of its directory alone and shares the gates
-//! above it, from before it takes the lease until after it has released it. A run passes the same gates only while it
-//! takes its lease. So a run that has passed the gates and finds the lease taken has met another run, not a removal.
+//! Each directory has a removal lock beside its lease. A removal takes the lock of its directory alone and shares the locks
+//! above it, from before it takes the lease until after it has released it. A run takes the same locks only while it
+//! takes its lease. So a run that has taken the locks and finds the lease taken has met another run, not a removal.
 //!
 //! The holder of a lease has its lock before it has written its name, so until then the file names the holder before
 //! it. The name is for messages, and decides nothing.
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::lease_error::LeaseError;
 use crate::lock;
-use crate::prepared::Place;
+use crate::prepared::FileIdentity;
 
 /// Time that a removal is waited for. Most take milliseconds; a longer one is met again later.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -31,26 +31,26 @@ pub(crate) fn timeout() -> impl FnMut() -> bool {
     }
 }
 
-/// The gates of a place and of the directories above it. They open when this is dropped.
+/// The removal locks of a place and of the directories above it. They are released when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Gates(Vec<File>);
+pub(crate) struct RemovalLocks(Vec<File>);
 
-impl Gates {
-    /// Passes the gates above a place, from the top down so that two never wait for each other, and shuts its own.
+impl RemovalLocks {
+    /// Shares the locks above a place, from the top down so that two never wait for each other, and takes its own.
     pub(crate) fn pass(
         leases_dir: &Path,
         workspace: &Path,
-        place: Place,
-        above: &[(&Path, Place)],
+        place: FileIdentity,
+        above: &[(&Path, FileIdentity)],
         mut wait: impl FnMut() -> bool,
     ) -> Result<Self, LeaseError> {
-        let mut gates = Self(Vec::new());
+        let mut locks = Self(Vec::new());
         let mut take = |place, try_lock: fn(&File) -> Result<(), TryLockError>| {
-            let path = gate_path(leases_dir, place);
+            let path = lock_path(leases_dir, place);
             loop {
                 match lock::take(&path, try_lock) {
                     Ok(file) => {
-                        gates.0.push(file);
+                        locks.0.push(file);
                         return Ok(());
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -66,11 +66,11 @@ impl Gates {
             take(*directory, File::try_lock_shared)?;
         }
         take(place, File::try_lock)?;
-        Ok(gates)
+        Ok(locks)
     }
 }
 
-impl Drop for Gates {
+impl Drop for RemovalLocks {
     fn drop(&mut self) {
         // As for a lease: a child of another thread may have the descriptors until it execs.
         for file in &self.0 {
@@ -79,6 +79,6 @@ impl Drop for Gates {
     }
 }
 
-fn gate_path(leases_dir: &Path, place: Place) -> PathBuf {
+fn lock_path(leases_dir: &Path, place: FileIdentity) -> PathBuf {
     leases_dir.join(format!("{:x}-{:x}.gate", place.device, place.inode))
 }

@@ -23,20 +23,20 @@ pub const LARGEST: u64 = 256 << 10;
 
 /// Kept files of one assignee in one tenant, or without a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptHome {
+pub struct RetainedHome {
     dir: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile {
+pub struct RetainedFile {
     pub bytes: Vec<u8>,
     pub changed: SystemTime,
 }
 
-impl KeptHome {
+impl RetainedHome {
     /// Returns the store of an assignee, which may be empty.
     pub fn of(root: &Root, assignee: &Profile, tenant: Option<&Tenant>) -> Self {
-        KeptHome { dir: root.kept().join(within(tenant)).join(file_name(assignee.as_str())) }
+        RetainedHome { dir: root.kept().join(within(tenant)).join(file_name(assignee.as_str())) }
     }
 
     /// Returns its directory.
@@ -51,11 +51,11 @@ impl KeptHome {
         let dirs = of_tenants.map(|entry| entry.path()).chain([root.kept().join(NO_TENANT)]);
         let mut found: Vec<PathBuf> = dirs.map(|dir| dir.join(&name)).filter(|dir| dir.is_dir()).collect();
         found.sort();
-        found.into_iter().map(|dir| KeptHome { dir }).collect()
+        found.into_iter().map(|dir| RetainedHome { dir }).collect()
     }
 
     /// Returns the modification time of each of these files that exists.
-    pub fn standing(&self, files: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, SystemTime> {
+    pub fn modification_times(&self, files: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, SystemTime> {
         let changed = |path: &PathBuf| {
             let meta = std::fs::symlink_metadata(self.dir.join(path)).ok()?;
             Some((path.clone(), meta.modified().ok().filter(|_| meta.is_file())?))
@@ -64,7 +64,7 @@ impl KeptHome {
     }
 
     /// Reads the files among these that exist.
-    pub fn read(&self, files: &BTreeSet<PathBuf>) -> Result<BTreeMap<PathBuf, KeptFile>, Failure> {
+    pub fn read(&self, files: &BTreeSet<PathBuf>) -> Result<BTreeMap<PathBuf, RetainedFile>, Failure> {
         let mut found = BTreeMap::new();
         for path in files {
             let whole = self.dir.join(path);
@@ -110,10 +110,10 @@ pub fn for_run(
     lane: &Profile,
     tenant: Option<&Tenant>,
     files: &BTreeSet<PathBuf>,
-) -> Result<BTreeMap<PathBuf, KeptFile>, Failure> {
-    let mut found = KeptHome::of(root, assignee, tenant).read(files)?;
+) -> Result<BTreeMap<PathBuf, RetainedFile>, Failure> {
+    let mut found = RetainedHome::of(root, assignee, tenant).read(files)?;
     if lane != assignee {
-        for (path, of_lane) in KeptHome::of(root, lane, tenant).read(files)? {
+        for (path, of_lane) in RetainedHome::of(root, lane, tenant).read(files)? {
             if found.get(&path).is_none_or(|own| own.changed < of_lane.changed) {
                 found.insert(path, of_lane);
             }
@@ -124,7 +124,7 @@ pub fn for_run(
 
 /// State of a file after a worker's use.
 #[derive(Debug)]
-pub enum Left {
+pub enum FileAfterRun {
     File(Vec<u8>),
     Nothing,
     /// A file that cannot be kept, with the reason.
@@ -132,9 +132,9 @@ pub enum Left {
 }
 
 /// Copies a file out of a worker's directory, under the worker's user. Blocking.
-pub fn left(dir: &Path, path: &Path, identity: Option<Identity>) -> Result<Left, Failure> {
+pub fn copy_out(dir: &Path, path: &Path, identity: Option<Identity>) -> Result<FileAfterRun, Failure> {
     if dir.join(path).symlink_metadata().is_err() {
-        return Ok(Left::Nothing);
+        return Ok(FileAfterRun::Nothing);
     }
     let failed = |e: io::Error| Failure::failed(format!("failed to copy {}: {e}", path.display()));
     let mut spool = tempfile::tempfile().map_err(failed)?;
@@ -142,12 +142,14 @@ pub fn left(dir: &Path, path: &Path, identity: Option<Identity>) -> Result<Left,
     let taking = Taking { workspace: dir.to_owned(), path: path.to_owned(), limit: LARGEST };
     match job::take(identity, taking, sink) {
         Ok(()) => {}
-        Err(failure) if failure.cause == job::Cause::NotTaken => return Ok(Left::Unfit(failure.message)),
+        Err(failure) if failure.cause == job::Cause::NotTaken => {
+            return Ok(FileAfterRun::Unfit(failure.message));
+        }
         Err(failure) => return Err(Failure::failed(failure.message)),
     }
     let mut bytes = Vec::new();
     spool.rewind().and_then(|()| spool.read_to_end(&mut bytes)).map_err(failed)?;
-    Ok(Left::File(bytes))
+    Ok(FileAfterRun::File(bytes))
 }
 
 const NO_TENANT: &str = "no-tenant";
@@ -168,7 +170,7 @@ fn file_name(name: &str) -> String {
     if is_plain { name.to_owned() } else { format!("%{}", hex::encode(name)) }
 }
 
-fn read(path: &Path) -> io::Result<KeptFile> {
+fn read(path: &Path) -> io::Result<RetainedFile> {
     let file = std::fs::File::open(path)?;
     let meta = file.metadata()?;
     let mut bytes = Vec::new();
@@ -176,7 +178,7 @@ fn read(path: &Path) -> io::Result<KeptFile> {
     if bytes.len() as u64 > LARGEST {
         return Err(io::Error::other(format!("it has more than {LARGEST} bytes")));
     }
-    Ok(KeptFile { bytes, changed: meta.modified()? })
+    Ok(RetainedFile { bytes, changed: meta.modified()? })
 }
 
 /// Makes a directory and its parents, closed to other users.
@@ -215,7 +217,7 @@ mod tests {
         let root = root(dir.path());
         let [ann, bob]: [Profile; 2] = ["ann", "bob"].map(|name| name.parse().unwrap());
         let tenant: Tenant = "no-tenant".parse().unwrap();
-        let own = KeptHome::of(&root, &ann, Some(&tenant));
+        let own = RetainedHome::of(&root, &ann, Some(&tenant));
         own.write(Path::new(".x/auth.json"), b"of ann").unwrap();
         let get = |who: &Profile, tenant| {
             let found = for_run(&root, who, &"agent".parse().unwrap(), tenant, &files()).unwrap();
@@ -223,7 +225,7 @@ mod tests {
         };
         assert_eq!(get(&ann, Some(&tenant)), ["of ann"]);
         assert!(get(&ann, None).is_empty() && get(&bob, Some(&tenant)).is_empty());
-        assert_eq!(KeptHome::all_of(&root, &ann), std::slice::from_ref(&own));
+        assert_eq!(RetainedHome::all_of(&root, &ann), std::slice::from_ref(&own));
         for made in [own.dir(), root.kept().as_path()] {
             assert_eq!(std::fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700, "{made:?}");
         }
@@ -238,7 +240,7 @@ mod tests {
         let [ann, lane]: [Profile; 2] = ["ann", "agent"].map(|name| name.parse().unwrap());
         let auth = Path::new(".x/auth.json");
         let put = |who: &Profile, text: &str, age: u64| {
-            let home = KeptHome::of(&root, who, None);
+            let home = RetainedHome::of(&root, who, None);
             home.write(auth, text.as_bytes()).unwrap();
             let file = std::fs::File::open(home.dir().join(auth)).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();

@@ -12,7 +12,7 @@ use setup::config::tenants::UserName;
 
 /// User of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct UnixUser {
     pub name: String,
     /// Number of the primary group.
     pub gid: u32,
@@ -23,7 +23,7 @@ pub struct Account {
 ///
 /// A static program cannot load the modules of `nsswitch.conf`, which are built for the C library of one host. Such a
 /// build knows only the users in `/etc/passwd`.
-pub fn account(uid: Uid) -> Option<Account> {
+pub fn user_by_uid(uid: Uid) -> Option<UnixUser> {
     look_up(uid).ok().flatten()
 }
 
@@ -31,12 +31,12 @@ pub fn account(uid: Uid) -> Option<Account> {
 ///
 /// # Errors
 /// Number of the error of a user database that does not answer.
-pub(crate) fn look_up(uid: Uid) -> Result<Option<Account>, Errno> {
+pub(crate) fn look_up(uid: Uid) -> Result<Option<UnixUser>, Errno> {
     if cfg!(target_feature = "crt-static") {
         return Ok(listed(&text_of(USERS)?, uid));
     }
     let user = entry(User::from_uid(uid))?;
-    Ok(user.map(|user| Account { name: user.name, gid: user.gid.as_raw(), home: user.dir }))
+    Ok(user.map(|user| UnixUser { name: user.name, gid: user.gid.as_raw(), home: user.dir }))
 }
 
 /// Returns all names of a group: several lines of `/etc/group` may have one number. Blocking, as [`look_up`].
@@ -117,7 +117,7 @@ fn numbers(text: &[u8], named: &UserName) -> Option<Login> {
 }
 
 /// Returns the groups of a user with their names: the primary group, and the groups that list the user.
-pub fn groups(account: &Account, primary: u32) -> Vec<(u32, Option<String>)> {
+pub fn groups(account: &UnixUser, primary: u32) -> Vec<(u32, Option<String>)> {
     if cfg!(target_feature = "crt-static") {
         let text = std::fs::read_to_string(GROUPS).unwrap_or_default();
         return listed_groups(&text, &account.name, primary);
@@ -145,14 +145,14 @@ fn listed_groups(text: &str, user: &str, primary: u32) -> Vec<(u32, Option<Strin
 }
 
 /// Returns a user from the text of `/etc/passwd`.
-fn listed(text: &[u8], uid: Uid) -> Option<Account> {
+fn listed(text: &[u8], uid: Uid) -> Option<UnixUser> {
     text.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b':');
         let (name, number, gid, home) = (fields.next()?, fields.nth(1)?, fields.next()?, fields.nth(1)?);
         let parsed = |field| str::from_utf8(field).ok()?.parse::<u32>().ok();
         let (number, gid) = (parsed(number)?, parsed(gid)?);
         let name = str::from_utf8(name).ok().filter(|name| !name.is_empty())?;
-        (number == uid.as_raw()).then(|| Account {
+        (number == uid.as_raw()).then(|| UnixUser {
             name: name.to_owned(),
             gid,
             home: OsStr::from_bytes(home).into(),
@@ -169,7 +169,7 @@ mod tests {
         let text = std::fs::read(USERS).unwrap();
         for number in [0, 1, 65_534] {
             let uid = Uid::from_raw(number);
-            assert_eq!(listed(&text, uid), account(uid), "{number}");
+            assert_eq!(listed(&text, uid), user_by_uid(uid), "{number}");
         }
     }
 

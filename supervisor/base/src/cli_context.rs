@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::OnceLock;
 
 /// Global options of this command line, and a test for the names of commands.
-struct Given {
+struct CliContext {
     /// `--root`, `--system` or `--user` as written, quoted for a shell.
     root: Option<String>,
     /// `--board` as written, quoted for a shell.
@@ -13,7 +13,7 @@ struct Given {
     is_command: fn(&str) -> bool,
 }
 
-static GIVEN: OnceLock<Given> = OnceLock::new();
+static CLI_CONTEXT: OnceLock<CliContext> = OnceLock::new();
 
 /// Commands that do not depend on root and board.
 const ANYWHERE: [&str; 4] = ["completions", "demo", "help", "man"];
@@ -44,22 +44,22 @@ pub fn keep(words: &[OsString], verb: usize, is_command: fn(&str) -> bool) {
         }
     }
     if root.is_some() || board.is_some() {
-        drop(GIVEN.set(Given { root, board, is_command }));
+        drop(CLI_CONTEXT.set(CliContext { root, board, is_command }));
     }
 }
 
 /// True if the command line names a root. Always false in a completion, which never calls `keep`.
 pub fn names_root() -> bool {
-    GIVEN.get().is_some_and(|given| given.root.is_some())
+    CLI_CONTEXT.get().is_some_and(|given| given.root.is_some())
 }
 
 /// Returns a text of this program in which each suggested command repeats the global options. Callers never pass text
 /// from others.
 pub fn repeated(text: &str) -> String {
-    GIVEN.get().map_or_else(|| text.to_owned(), |given| given.in_text(text))
+    CLI_CONTEXT.get().map_or_else(|| text.to_owned(), |given| given.in_text(text))
 }
 
-impl Given {
+impl CliContext {
     fn in_text(&self, text: &str) -> String {
         const NAME: &str = "supervisor ";
         let mut out = String::new();
@@ -101,9 +101,13 @@ impl Given {
 mod tests {
     use super::*;
 
-    fn given() -> Given {
+    fn given() -> CliContext {
         let is_command = |word: &str| ["show", "retry", "daemon", "list", "help", "boards"].contains(&word);
-        Given { root: Some("--root '/a b'".to_owned()), board: Some("--board infra".to_owned()), is_command }
+        CliContext {
+            root: Some("--root '/a b'".to_owned()),
+            board: Some("--board infra".to_owned()),
+            is_command,
+        }
     }
 
     #[test]
