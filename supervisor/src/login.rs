@@ -95,7 +95,7 @@ impl Login<'_> {
         let removed = places.remove();
         let (kept, left_out) = outcome?;
         removed?;
-        Ok(LoggedIn { retained, left_out, account })
+        Ok(LoggedIn { kept, left_out, account })
     }
 
     /// Runs the command at the terminal. An exit code other than 0 is an error.
