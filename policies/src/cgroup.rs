@@ -143,9 +143,9 @@ mod tests {
         let group = group(&["cgroup.procs", "cpu.max"]);
         create_dir(group.path().join("memory.max")).unwrap();
         let (_, gaps) = Cgroup::open(group.path(), &limits()).unwrap();
-        let told: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
+        let reasons: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
         assert_eq!(
-            told,
+            reasons,
             ["pids.max: the run's group has no pids controller", "memory.max: Is a directory (os error 21)"]
         );
     }

@@ -218,12 +218,15 @@ mod tests {
         let read: toml::Table = denial.line.unwrap().parse().unwrap();
         assert_eq!(read["hosts"].as_array().unwrap().len(), 2);
         let built_in = LaneHosts { name: "codex".to_owned(), has_file: false, ..lane.clone() };
-        let told = agent.describe(&agent.host_denial(&asked, &asked, Some(&built_in)));
-        assert!(told.ends_with("in a file lanes.d/codex.toml that extends codex does"), "{told}");
+        let described = agent.describe(&agent.host_denial(&asked, &asked, Some(&built_in)));
+        assert!(described.ends_with("in a file lanes.d/codex.toml that extends codex does"), "{described}");
         let text = "version = 1\n[network]\nmode = 'proxy'";
         let own = Policy::from_toml(text, Path::new("narrow.toml")).unwrap();
-        let told = own.describe(&own.host_denial(&asked, &asked, Some(&lane)));
-        assert!(told.ends_with("network.hosts = [\"b.example:80\"] in the policy narrow does"), "{told}");
+        let described = own.describe(&own.host_denial(&asked, &asked, Some(&lane)));
+        assert!(
+            described.ends_with("network.hosts = [\"b.example:80\"] in the policy narrow does"),
+            "{described}"
+        );
         assert!(lane.names(&target("a.example:443")) && !lane.names(&asked));
     }
 

@@ -211,7 +211,7 @@ impl Rest<'_> {
 
     /// True if the supervisor has moved the branch last, by its log.
     fn is_ours(&self) -> Result<bool, git2::Error> {
-        Ok(self.last_told()?.is_some_and(|told| told.starts_with(OURS)))
+        Ok(self.last_told()?.is_some_and(|entries| entries.starts_with(OURS)))
     }
 
     /// Returns the last entry in the log of the branch.
@@ -275,12 +275,12 @@ impl Rest<'_> {
         let inside: BTreeSet<Vec<u8>> = changes.keys().filter_map(|path| repository_of(path)).collect();
         let mut wanted = Changes::new();
         let mut left = Vec::new();
-        let mut told = BTreeSet::new();
+        let mut entries = BTreeSet::new();
         for (path, change) in changes {
             if *change == Change::New {
                 let inside = parents(path).chain([path.as_slice()]).find(|dir| inside.contains(*dir));
                 if let Some(dir) = inside {
-                    if told.insert(dir.to_vec()) {
+                    if entries.insert(dir.to_vec()) {
                         left.push(left_path(dir, LeftBecause::Repository));
                     }
                     continue;

@@ -236,8 +236,12 @@ fn tasks_that_name_the_same_pools_are_a_line_and_what_is_full_is_not_read_furthe
             .unwrap();
         offered
     };
-    let told = offered(true);
-    assert_eq!((told.len(), told.contains(&free)), (2, true), "one of the line, and what needs no pool");
+    let offered_ids = offered(true);
+    assert_eq!(
+        (offered_ids.len(), offered_ids.contains(&free)),
+        (2, true),
+        "one of the line, and what needs no pool"
+    );
     assert_eq!(offered(false).len(), 42);
 }
 

@@ -185,8 +185,8 @@ impl Board<'_> {
         let id = &task.id;
         match worker_request(task) {
             Some(asked) => {
-                let said = comment.map(|comment| format!("\n{comment}")).unwrap_or_default();
-                self.add_comment(id, &format!("APPROVED ({}): {}{said}", asked.0, asked.1), None, actor)?;
+                let remark = comment.map(|comment| format!("\n{comment}")).unwrap_or_default();
+                self.add_comment(id, &format!("APPROVED ({}): {}{remark}", asked.0, asked.1), None, actor)?;
             }
             None => self.remark(id, comment, actor)?,
         }

@@ -51,8 +51,8 @@ mod tests {
             bench.call(move |board| board.open_breaker(&on("program:agent/default"), why, until)).unwrap();
         }
         let holds = bench.readers.with(|view| view.holds()).unwrap();
-        let told: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
-        assert_eq!(told, [(HoldKind::Breaker, "still none")]);
+        let reasons: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
+        assert_eq!(reasons, [(HoldKind::Breaker, "still none")]);
         assert_eq!(holds[0].release_arguments(), "--environment program:agent/default");
         bench.start(&task);
 

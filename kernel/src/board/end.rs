@@ -221,8 +221,8 @@ mod tests {
             .unwrap();
         let handed = Handed { kept: vec![("out.md".to_owned(), file("out.md"))], lost: Vec::new() };
         assert_eq!(ended(&bench, &task, handed).outcome, Outcome::Completed);
-        let told = lost(&bench, &task);
-        let payload = told[0].payload.as_ref().unwrap();
+        let events = lost(&bench, &task);
+        let payload = events[0].payload.as_ref().unwrap();
         assert_eq!(payload["artifact"], "out.md");
         assert!(payload["reason"].as_str().unwrap().contains("the limit of a task"), "{payload}");
         bench.check();
@@ -247,9 +247,9 @@ mod tests {
 
             assert_eq!(ended(&bench, &task, handed).status, Status::Done, "{bound}");
 
-            let told = lost(&bench, &task);
-            assert_eq!(told.len(), 1, "{bound}: {told:?}");
-            let payload = told[0].payload.as_ref().unwrap();
+            let events = lost(&bench, &task);
+            assert_eq!(events.len(), 1, "{bound}: {events:?}");
+            let payload = events[0].payload.as_ref().unwrap();
             assert_eq!(payload["artifact"], "c", "{bound}");
             assert!(payload["reason"].as_str().unwrap().starts_with(bound.as_str()), "{payload}");
             bench.check();

@@ -243,7 +243,7 @@ impl Board<'_> {
         }
         // Then a new hold for a limit that the run met and did not report itself.
         let Some((kind, until)) = met.filter(|(_, until)| *until > now) else { return Ok(()) };
-        let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
+        let is_held = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
             // Without an account the task alone waits, and its own retry time covers that.
             HoldKind::RateLimit
@@ -256,7 +256,7 @@ impl Board<'_> {
             // A login belongs to the account, or to all workers of the lane.
             HoldKind::Login => (run.account.is_some() || run.profile.is_some(), "could not log in"),
         };
-        if !told && is_shared {
+        if !is_held && is_shared {
             let trouble = ending.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
             let reason = format!("run {} {reason}{trouble}", run.id);
             let new = NewHold { kind, reason, until: Some(until) };

@@ -88,9 +88,9 @@ fn a_held_task_says_so_with_the_reason_and_the_way_out() {
     let task = bench.ready();
     let until = later(&bench, 60);
     hold(&bench, on(HoldScope::Task, task.as_str()), by_hand(Some(until)));
-    let told = bench.readers.with(|view| view.waiting(&task)).unwrap().unwrap();
-    assert_eq!((told.code, told.until), (WaitingCode::Hold, Some(until)));
-    assert_eq!(told.text, format!("held by alice (not now): `supervisor release {task}`"));
+    let waiting = bench.readers.with(|view| view.waiting(&task)).unwrap().unwrap();
+    assert_eq!((waiting.code, waiting.until), (WaitingCode::Hold, Some(until)));
+    assert_eq!(waiting.text, format!("held by alice (not now): `supervisor release {task}`"));
 }
 
 #[test]

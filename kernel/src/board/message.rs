@@ -193,14 +193,14 @@ mod tests {
         let queued = bench.readers.with(|view| view.queued_messages(run)).unwrap();
         let texts: Vec<_> = queued.iter().map(|message| message.body.as_str()).collect();
         assert_eq!(texts, ["first", "second"]);
-        let told = [
+        let records = [
             news(1, MessageState::Written),
             news(1, MessageState::Delivered),
             news(1, MessageState::Written),
             news(1, MessageState::NotDelivered),
             news(7, MessageState::Delivered),
         ];
-        bench.call(move |board| board.record_messages(run, &told)).unwrap();
+        bench.call(move |board| board.record_messages(run, &records)).unwrap();
         assert_eq!(states(&bench, &id), [(1, MessageState::Delivered), (2, MessageState::Queued)]);
         bench.check();
     }

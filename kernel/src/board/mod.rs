@@ -200,7 +200,7 @@ impl<'a> Board<'a> {
             ));
         }
         self.tx.note_move(id, now)?;
-        let told = record.payload.as_ref().and_then(notice::error);
+        let error_text = record.payload.as_ref().and_then(notice::error);
         let event = self.tx.append_event(&NewEvent {
             task: Some(id),
             run: record.run,
@@ -226,7 +226,7 @@ impl<'a> Board<'a> {
         if waits && record.blocking.is_none() {
             self.ask_for_approval(id, record.actor)?;
         } else if !(waits && is_told_by_request) {
-            self.tell_subscribers(id, event, record.kind, Some(to), told.as_deref())?;
+            self.tell_subscribers(id, event, record.kind, Some(to), error_text.as_deref())?;
         }
         Ok(to)
     }

@@ -74,11 +74,11 @@ impl Board<'_> {
             blocking.reason = blocking.reason.or_else(|| Some(question.text.clone()));
         }
         if !BlockKind::TOLD.contains(&blocking.kind) {
-            let told = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
+            let kinds = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
             return Err(Error::invalid(
                 "kind",
                 format!("{} is the supervisor's own", blocking.kind),
-                format!("use one of {told}"),
+                format!("use one of {kinds}"),
             ));
         }
         if blocking.question.is_none() {

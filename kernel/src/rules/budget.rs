@@ -128,13 +128,13 @@ mod tests {
         };
         let used = Consumed { requests: 9, bytes: u64::MAX, cost_micros: 1_499_999, ..Consumed::default() };
         assert_eq!(budgets.spent_by_run(&used), None);
-        let told = |used: Consumed| budgets.spent_by_run(&used).unwrap().to_text();
+        let text_of = |used: Consumed| budgets.spent_by_run(&used).unwrap().to_text();
         assert_eq!(
-            told(Consumed { requests: 10, ..used }),
+            text_of(Consumed { requests: 10, ..used }),
             "the budget of this run is spent: 10 requests of 10 (budgets.per_run.requests)"
         );
         assert_eq!(
-            told(Consumed { cost_micros: 1_510_000, ..used }),
+            text_of(Consumed { cost_micros: 1_510_000, ..used }),
             "the budget of this run is spent: $1.51 of $1.50 (budgets.per_run.cost_usd)"
         );
     }

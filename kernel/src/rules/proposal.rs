@@ -242,9 +242,9 @@ fn parse<T: DeserializeOwned>(kind: ProposalKind, value: Value) -> Result<T, Err
 }
 
 /// Parses a review. Only `replan` may drop and make tasks.
-fn reviewed(said: Reviewed) -> Result<Proposed, Error> {
+fn reviewed(result: Reviewed) -> Result<Proposed, Error> {
     let kind = ProposalKind::Progress;
-    let Reviewed { answer, reason, drop, tasks } = said;
+    let Reviewed { answer, reason, drop, tasks } = result;
     let checked = limits::filled("reason", &reason, "say why")
         .and_then(|()| limits::bytes("reason", &reason, limits::WORD));
     checked.map_err(|error| refused(kind, error))?;
@@ -369,8 +369,8 @@ mod tests {
         let tasks: Vec<Value> =
             (0..TASKS).map(|at| json!({ "name": at.to_string(), "title": "t", "body": "b" })).collect();
         let all = json!({ "answer": "replan", "reason": "r", "drop": ids(TASKS), "tasks": tasks });
-        let said = proposed(ProposalKind::Progress, all).unwrap();
-        assert_eq!((said.tasks.len(), said.review.unwrap().drop.len()), (TASKS, TASKS));
+        let result = proposed(ProposalKind::Progress, all).unwrap();
+        assert_eq!((result.tasks.len(), result.review.unwrap().drop.len()), (TASKS, TASKS));
     }
 
     #[test]
@@ -378,9 +378,9 @@ mod tests {
         let part =
             |name: &str, after: &[&str]| json!({ "name": name, "title": name, "body": "b", "after": after });
         let tasks = [part("late", &["early", "t_00000003"]), part("early", &[])];
-        let said =
+        let result =
             proposed(ProposalKind::Progress, json!({ "answer": "replan", "reason": "r", "tasks": tasks }));
-        let tasks = said.unwrap().tasks;
+        let tasks = result.unwrap().tasks;
         assert_eq!((tasks[0].name.as_str(), tasks[1].name.as_str()), ("early", "late"));
         assert!(tasks[1].after.iter().eq(["early"]), "{:?}", tasks[1].after);
         assert_eq!(tasks[1].task.parents, ["t_00000003".parse().unwrap()]);

@@ -346,12 +346,12 @@ mod tests {
     fn a_check_that_runs_again_says_when() {
         let check = crate::Check { command: Some("make test".to_owned()), max_checks: None };
         let work = Task { check, unchecked_run: Some(crate::RunId(1)), ..task(Status::Review) };
-        let told = |seconds| {
+        let text_after = |seconds| {
             let waits = waiting(&Task { not_before: Some(at(seconds)), ..work.clone() }, &[]).unwrap();
             (waits.until, waits.text)
         };
-        assert_eq!(told(120), (Some(at(120)), "its check runs again in 2m: make test".to_owned()));
-        assert_eq!(told(0), (None, "its check has not run yet: make test".to_owned()));
+        assert_eq!(text_after(120), (Some(at(120)), "its check runs again in 2m: make test".to_owned()));
+        assert_eq!(text_after(0), (None, "its check has not run yet: make test".to_owned()));
     }
 
     #[test]

@@ -217,7 +217,12 @@ fn request(group: usize, at: usize) -> Request {
 }
 
 /// Performs a group as one transaction. `armed` is called before it, `told` with each reply.
-fn perform(writer: &Writer, group: usize, armed: impl FnOnce() + Send + 'static, told: fn(usize, &Value)) {
+fn perform(
+    writer: &Writer,
+    group: usize,
+    armed: impl FnOnce() + Send + 'static,
+    acknowledge: fn(usize, &Value),
+) {
     let (running, has_started) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     writer.submit(
@@ -239,7 +244,7 @@ fn perform(writer: &Writer, group: usize, armed: impl FnOnce() + Send + 'static,
             request(group, at),
             move |board| write(board, number),
             move |result| {
-                told(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
+                acknowledge(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
                 acknowledge.send(()).unwrap();
             },
         );
@@ -344,8 +349,8 @@ fn run(dir: &Path, group: usize, death: Death) -> Vec<String> {
         .unwrap();
     let said = || String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.signal(), Some(9), "{group} {death:?}: {}", said());
-    let told = fs::read_to_string(dir.join(TOLD)).unwrap_or_default();
-    told.lines().map(str::to_owned).collect()
+    let printed_ids = fs::read_to_string(dir.join(TOLD)).unwrap_or_default();
+    printed_ids.lines().map(str::to_owned).collect()
 }
 
 /// Group with the board before and after it, and its replies.
@@ -365,7 +370,7 @@ fn state(dir: &Path, group: usize) -> String {
 }
 
 /// Examines the board that a process has left, and repeats its requests.
-fn look(group: &Group, death: Death, dir: TempDir, told: &[String]) {
+fn look(group: &Group, death: Death, dir: TempDir, printed_ids: &[String]) {
     let at = format!("group {} {death:?}", group.number);
     let (clock, options) = options(group.number, FailPoints::default());
     let bench = Bench::over(dir, clock, options);
@@ -374,11 +379,11 @@ fn look(group: &Group, death: Death, dir: TempDir, told: &[String]) {
     let found = bench.dump();
     let whole = found == group.state_after;
     assert!(whole || found == group.state_before, "{at}: in part:\n{found}\n{}", group.state_after);
-    assert!(whole || told.is_empty(), "{at}: acknowledged and lost: {told:?}");
+    assert!(whole || printed_ids.is_empty(), "{at}: acknowledged and lost: {printed_ids:?}");
     match death {
         Death::Statement(_) => {}
-        Death::Committed => assert!(whole && told.is_empty(), "{at}"),
-        Death::Through => assert_eq!(told, group.replies, "{at}"),
+        Death::Committed => assert!(whole && printed_ids.is_empty(), "{at}"),
+        Death::Through => assert_eq!(printed_ids, group.replies, "{at}"),
     }
     // An uncommitted request is done now for the first time. A committed request must not be done twice.
     let replies = replies(&bench, group.number);
@@ -428,9 +433,9 @@ fn a_process_that_dies_before_any_statement_leaves_each_write_whole_or_not_at_al
         while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
             let die = |death: Death| {
                 let dir = copy(group.before.path());
-                let told = run(dir.path(), group.number, death);
-                look(group, death, dir, &told);
-                told.len()
+                let printed_ids = run(dir.path(), group.number, death);
+                look(group, death, dir, &printed_ids);
+                printed_ids.len()
             };
             die(Death::Committed);
             for number in 0.. {

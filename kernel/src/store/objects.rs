@@ -61,21 +61,21 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
 
 fn compared(found: &Objects, known: &Objects) -> Vec<String> {
     let beside = derived_objects();
-    let mut told = Vec::new();
+    let mut defects = Vec::new();
     for (key, definition) in found {
         let (kind, name) = (short(&key.0), short(&key.1));
         match known.get(key).or_else(|| beside.get(key)) {
             Some(own) if own == definition => {}
             Some(_) => {
-                told.push(format!("the {kind} `{name}` is defined in another way than by this program"));
+                defects.push(format!("the {kind} `{name}` is defined in another way than by this program"));
             }
-            None => told.push(format!("the {kind} `{name}` does not belong to this program")),
+            None => defects.push(format!("the {kind} `{name}` does not belong to this program")),
         }
     }
     let missing = known.keys().filter(|key| !found.contains_key(*key));
-    told.extend(missing.map(|(kind, name)| format!("the {kind} `{name}` is missing")));
-    told.truncate(TOLD);
-    told
+    defects.extend(missing.map(|(kind, name)| format!("the {kind} `{name}` is missing")));
+    defects.truncate(TOLD);
+    defects
 }
 
 /// Returns the beginning of a name, which may have any length and any characters.
@@ -221,8 +221,8 @@ mod tests {
         ] {
             let conn = board(migrate::latest());
             conn.execute_batch(change).unwrap();
-            let told = defects_of(&conn);
-            assert!(told.iter().any(|one| one.contains(named)), "{change}: {told:?}");
+            let defects = defects_of(&conn);
+            assert!(defects.iter().any(|one| one.contains(named)), "{change}: {defects:?}");
         }
     }
 

@@ -325,8 +325,8 @@ fn the_policies_of_imported_tasks_are_known_before_the_import_is_kept() {
     policy("unconfined", "wide too");
     bench.create(titled("plain"));
     let found = bench.call(|board| board.imported_policies()).unwrap();
-    let told: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
-    assert!(told.contains(&(Some("unconfined"), 2)) && told.contains(&(None, 1)), "{found:?}");
+    let counts: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
+    assert!(counts.contains(&(Some("unconfined"), 2)) && counts.contains(&(None, 1)), "{found:?}");
     assert!(found.iter().any(|one| one.first == wide), "{found:?}");
 }
 

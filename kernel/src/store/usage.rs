@@ -63,11 +63,11 @@ impl Tx<'_> {
 
 /// Returns the number of wrong counters of tenants. Reads all rows.
 pub(crate) fn wrong(conn: &Connection) -> rusqlite::Result<i64> {
-    let told = "SELECT tenant, entries, bytes, events FROM tenant_counts \
+    let stored_counts = "SELECT tenant, entries, bytes, events FROM tenant_counts \
                 WHERE entries <> 0 OR bytes <> 0 OR events <> 0";
     conn.query_row(
         &format!(
-            "SELECT count(*) FROM (SELECT * FROM ({KEPT} EXCEPT {told}) UNION SELECT * FROM ({told} EXCEPT {KEPT}))"
+            "SELECT count(*) FROM (SELECT * FROM ({KEPT} EXCEPT {stored_counts}) UNION SELECT * FROM ({stored_counts} EXCEPT {KEPT}))"
         ),
         [],
         |row| row.get(0),

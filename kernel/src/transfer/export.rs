@@ -196,7 +196,7 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
             return Err(wrong(number, "something follows the last line"));
         }
         match serde_json::from_str::<ExportLine>(&text).map_err(|error| unreadable(number, &error))? {
-            ExportLine::End { end: told, files } => end = Some((told, files)),
+            ExportLine::End { end: announced, files } => end = Some((announced, files)),
             ExportLine::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
             ExportLine::Row { table, row } => {
                 let names = schemas
@@ -210,17 +210,17 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     if number == 1 {
         return Err(wrong(1, "the file is empty"));
     }
-    let Some((mut told, told_files)) = end else {
+    let Some((mut announced, announced_files)) = end else {
         return Err(wrong(number, "the last line is missing: the file was cut off"));
     };
     // A table that only one of the two programs knows has no rows.
-    told.retain(|_, count| *count > 0);
+    announced.retain(|_, count| *count > 0);
     // Both programs may have tables that the other lacks, so only the counts of tables with rows are compared.
-    if !told.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
+    if !announced.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
         return Err(wrong(number, "its counts are not those of the rows"));
     }
     let files = incoming.end().map_err(|why| refused(number, why))?;
-    if files != told_files {
+    if files != announced_files {
         return Err(wrong(number, "its count is not that of the files"));
     }
     tx.forget_host()?;

@@ -137,7 +137,7 @@ mod tests {
         ] {
             assert_eq!(given().in_text(text), text);
         }
-        let said = given().in_text("`supervisor list --board other`");
-        assert_eq!(said, "`supervisor --root '/a b' list --board other`");
+        let hint = given().in_text("`supervisor list --board other`");
+        assert_eq!(hint, "`supervisor --root '/a b' list --board other`");
     }
 }

@@ -250,9 +250,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_part_that_panics_has_not_moved() {
-        let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut tells) = tokio::sync::mpsc::unbounded_channel();
         let ask = |component| async move { assert!(component != Component::Reaper, "a fault") };
-        let watch = watch(INTERVAL, ask, move |sign| drop(told.send(sign)));
+        let watch = watch(INTERVAL, ask, move |sign| drop(sender.send(sign)));
         tokio::time::timeout(INTERVAL * 10, watch).await.unwrap_err();
         assert_eq!(tells.recv().await, Some(Sign::Late(BTreeSet::from([Component::Reaper]))));
         assert_eq!(tells.recv().await, None);

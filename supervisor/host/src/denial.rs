@@ -273,8 +273,8 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
 /// Returns a shell's message without the script and its line number: `/x/build: line 3: …`, `/x/build: 3: …`.
 fn without_script(line: &str) -> &str {
     let numbered = line.split_once(": ").and_then(|(_, rest)| {
-        let (number, said) = rest.strip_prefix("line ").unwrap_or(rest).split_once(": ")?;
-        (!number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())).then_some(said)
+        let (number, complaint_text) = rest.strip_prefix("line ").unwrap_or(rest).split_once(": ")?;
+        (!number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())).then_some(complaint_text)
     });
     numbered.unwrap_or(line)
 }

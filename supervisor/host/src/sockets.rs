@@ -24,7 +24,7 @@ pub type SocketIdentities = [Option<(u64, u64)>; 2];
 /// know of them; `open` makes all of them anew.
 pub async fn keep(root: &Root, made: SocketIdentities, open: impl Fn() -> Result<(), Failure>) -> Infallible {
     let mut known = made;
-    let mut told = String::new();
+    let mut last_error = String::new();
     loop {
         // Before the check, so that a removal after the check is reported.
         let watch = Watch::over(root);
@@ -32,14 +32,14 @@ pub async fn keep(root: &Root, made: SocketIdentities, open: impl Fn() -> Result
             match root.create().and_then(|()| open()) {
                 Ok(()) => {
                     known = files(root);
-                    told.clear();
+                    last_error.clear();
                     tracing::warn!(sockets = ?paths(root), "sockets_put_back");
                     continue;
                 }
-                Err(error) if error.to_string() == told => {}
+                Err(error) if error.to_string() == last_error => {}
                 Err(error) => {
                     tracing::error!(%error, "sockets_not_put_back");
-                    told = error.to_string();
+                    last_error = error.to_string();
                 }
             }
         }

@@ -120,8 +120,8 @@ mod tests {
     fn a_request_with_an_unknown_field_is_refused_and_a_record_of_a_later_release_is_read() {
         let text = r#"{"name": "Ours", "color": null, "later": 1}"#;
         assert!(serde_json::from_str::<Details>(text).is_err());
-        let told = Details::parse(text).unwrap();
-        assert_eq!((told.name.as_deref(), told.colour), (Some("Ours"), None));
+        let parsed = Details::parse(text).unwrap();
+        assert_eq!((parsed.name.as_deref(), parsed.colour), (Some("Ours"), None));
         assert!(Details::parse("{\"name\": 7}").is_none());
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(FILE), text).unwrap();

@@ -35,10 +35,10 @@ fn files_hunks_and_lines_are_those_of_git_whether_they_are_committed_or_not() {
 
     let found = of(&fixture, &base, None, Detail::Lines);
     assert_eq!((found.base.as_deref(), found.head), (Some(base.as_str()), Some(head(&fixture))));
-    let told: Vec<_> =
+    let changes: Vec<_> =
         found.files.iter().map(|f| (f.path.as_str(), f.status, f.binary, f.additions, f.deletions)).collect();
     assert_eq!(
-        told,
+        changes,
         [
             ("binary", FileStatus::Modified, true, 0, 0),
             ("gone", FileStatus::Deleted, false, 0, 1),
@@ -64,9 +64,9 @@ fn files_hunks_and_lines_are_those_of_git_whether_they_are_committed_or_not() {
     assert!(!found.truncated);
 
     let committed = of(&fixture, &base, Some(&head(&fixture)), Detail::Counts);
-    let told: Vec<_> =
+    let changes: Vec<_> =
         committed.files.iter().map(|f| (f.path.as_str(), f.additions, f.hunks.len())).collect();
-    assert_eq!(told, [("gone", 0, 0), ("kept", 1, 0), ("new name", 0, 0)]);
+    assert_eq!(changes, [("gone", 0, 0), ("kept", 1, 0), ("new name", 0, 0)]);
 }
 
 #[test]
@@ -78,14 +78,14 @@ fn what_is_more_than_somebody_reads_is_left_out_and_said() {
     write("long", &"word\n".repeat(9000));
     write("wide", &"y".repeat(10_000));
     let found = of(&fixture, &base, None, Detail::Lines);
-    let told: Vec<_> = found
+    let changes: Vec<_> = found
         .files
         .iter()
         .map(|f| {
             (f.path.as_str(), f.truncated, f.binary, f.hunks.iter().map(|h| h.lines.len()).sum::<usize>())
         })
         .collect();
-    assert_eq!(told, [("huge", true, false, 0), ("long", true, false, 5000), ("wide", false, false, 1)]);
+    assert_eq!(changes, [("huge", true, false, 0), ("long", true, false, 5000), ("wide", false, false, 1)]);
     assert_eq!(found.files[2].hunks[0].lines[0].text.chars().count(), 2001);
     assert!(found.truncated);
 
@@ -217,10 +217,10 @@ fn no_rule_or_setting_below_git_hides_anything_and_those_of_the_tree_count() {
 
     let found = of(&fixture, &base, None, Detail::Lines);
     assert_eq!(paths(&found), [".gitignore", "evil.sh", "hidden", "seen"]);
-    let told: Vec<_> =
+    let changes: Vec<_> =
         found.files.iter().map(|file| (file.binary, file.hunks.len(), file.mode.as_deref())).collect();
     assert_eq!(
-        told,
+        changes,
         [(false, 1, None), (false, 1, None), (false, 1, None), (false, 0, Some("100644 => 100755"))]
     );
     assert_eq!(found.warnings.len(), 2, "{:?}", found.warnings);
@@ -233,9 +233,9 @@ fn no_rule_or_setting_below_git_hides_anything_and_those_of_the_tree_count() {
         (found.files[0].path.as_str(), found.files[0].binary, found.files[0].additions),
         ("evil.sh", false, 1)
     );
-    let told = super::evidence::evidence(&fixture.root, Some(&base)).unwrap();
-    let told: Vec<_> = told.changed.iter().map(|one| one.path.as_str()).collect();
-    assert_eq!(told, [".gitignore", "evil.sh", "hidden", "seen"]);
+    let changes = super::evidence::evidence(&fixture.root, Some(&base)).unwrap();
+    let changes: Vec<_> = changes.changed.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(changes, [".gitignore", "evil.sh", "hidden", "seen"]);
 }
 
 #[test]
@@ -269,8 +269,8 @@ fn a_file_that_git_would_wait_for_is_named_at_once() {
         diff(&of, None, None).map(drop).unwrap_err(),
         super::evidence::evidence(&fixture.root, Some(&base)).map(drop).unwrap_err(),
     ] {
-        let said = refused.to_string();
-        assert!(said.contains(&fifo.display().to_string()) && said.contains("FIFO"), "{said}");
+        let message = refused.to_string();
+        assert!(message.contains(&fifo.display().to_string()) && message.contains("FIFO"), "{message}");
         assert!(refused.hint().unwrap().contains("rm "), "{refused:?}");
     }
     // A socket makes nobody wait, and git makes some.

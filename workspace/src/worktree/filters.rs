@@ -102,7 +102,7 @@ impl Filtered {
 
     /// Returns a sentence about the files of each filter, for the worker and for people.
     pub(super) fn notes(&self) -> Vec<String> {
-        let told = |((name, value), paths): (&(&str, String), &Vec<PathBuf>)| {
+        let described = |((name, value), paths): (&(&str, String), &Vec<PathBuf>)| {
             let first = paths.first().map(|path| plain(&path.display().to_string())).unwrap_or_default();
             let (files, is, has) = match paths.len() {
                 1 => (format!("The file `{first}`"), "is a pointer", "has"),
@@ -120,7 +120,7 @@ impl Filtered {
                 plain(value)
             )
         };
-        self.0.iter().map(told).collect()
+        self.0.iter().map(described).collect()
     }
 }
 

@@ -74,10 +74,10 @@ impl Private<'_> {
         let mut before = Oid::ZERO_SHA1;
         for (_, stash) in &stashes {
             let Ok(commit) = source.git().find_commit(*stash) else { continue };
-            let told = commit.summary().ok().flatten().unwrap_or_default().to_owned();
+            let summary = commit.summary().ok().flatten().unwrap_or_default().to_owned();
             let time = commit.time().seconds();
             log.push(format!(
-                "{before} {stash} {PREFIX} <{PREFIX}@supervisor.invalid> {time} +0000\t{told}\n"
+                "{before} {stash} {PREFIX} <{PREFIX}@supervisor.invalid> {time} +0000\t{summary}\n"
             ));
             before = *stash;
         }

@@ -11,11 +11,11 @@ fn mission(bench: &Bench) -> TaskId {
 
 #[test]
 fn mentioned_tells_of_the_comment_the_profile_and_its_task() {
-    let told = super::done("mentioned", |board, id| {
+    let rendered = super::done("mentioned", |board, id| {
         let comment = board.comment(id, "@carol please", None, &alice())?;
         board.mention(&comment, |_| true, |_| None, &alice()).map(drop)
     });
-    insta::assert_snapshot!(told, @r#"no run: {"comment":1,"profile":"carol","task":"t_id"}"#);
+    insta::assert_snapshot!(rendered, @r#"no run: {"comment":1,"profile":"carol","task":"t_id"}"#);
 }
 
 #[test]

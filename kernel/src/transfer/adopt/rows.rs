@@ -74,8 +74,8 @@ pub(super) fn heartbeat(tx: &Tx<'_>, task: &TaskId, row: &PeerRow, notes: &mut N
 
 /// Returns the outcome of a run in this program's words.
 fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
-    let said = word(row, "outcome").or_else(|| word(row, "status")).unwrap_or_default();
-    let outcome = match said.as_str() {
+    let stored_outcome = word(row, "outcome").or_else(|| word(row, "status")).unwrap_or_default();
+    let outcome = match stored_outcome.as_str() {
         "completed" | "done" => Outcome::Completed,
         "blocked" => Outcome::Blocked,
         "crashed" | "failed" => Outcome::Crashed,
@@ -89,7 +89,7 @@ fn outcome(row: &PeerRow, notes: &mut Notes) -> (Outcome, Option<String>) {
                 row,
                 "runs ended with an unknown outcome: they are lost, with that outcome as the error",
             );
-            return (Outcome::Lost, Some(said));
+            return (Outcome::Lost, Some(stored_outcome));
         }
     };
     (outcome, None)

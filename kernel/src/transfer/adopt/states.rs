@@ -44,9 +44,9 @@ fn changes_to(
             (vec![Change::Created { initial: InitialState::Normal, gate }], None)
         }
         "blocked" => {
-            let said = word(row, "block_kind");
-            let kind = said.as_ref().and_then(|kind| kind.parse().ok());
-            if said.is_some() && kind.is_none() {
+            let stored_kind = word(row, "block_kind");
+            let kind = stored_kind.as_ref().and_then(|kind| kind.parse().ok());
+            if stored_kind.is_some() && kind.is_none() {
                 notes.changed(row, "tasks were blocked for a kind of reason that has no word here");
             }
             let failed = word(row, "last_failure_error");

@@ -85,8 +85,8 @@ fn what_a_program_draws_has_a_terminal_answer_and_obey_nothing() {
         let after = filter.of("\x1b[0mafter");
         assert!(after.ends_with("after"), "{after:?}");
 
-        let said = plain(&text);
-        assert!(!said.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{said:?}");
+        let plain_text = plain(&text);
+        assert!(!plain_text.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{plain_text:?}");
         format!("{} {}", reached.sequences.min(9), drawn.len() == text.len())
     });
 }

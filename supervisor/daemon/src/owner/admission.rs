@@ -100,30 +100,31 @@ impl Claim {
     /// Makes the claim of a candidate.
     pub fn of(board: &BoardName, candidate: &Candidate, known: RosterAndConfig<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
-        let who = Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
+        let claimant =
+            Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
         let asked = ClaimInputs {
             policy: candidate.policy.as_deref(),
             workspace: &candidate.workspace,
             pools: &candidate.pools,
         };
-        Self::new(key, who, asked, known)
+        Self::new(key, claimant, asked, known)
     }
 
     /// Makes the claim of a task of a tenant and a profile. Looks at no file: a file system that does not respond would
     /// hold up all other tasks.
     pub fn new(
         key: TaskKey,
-        who: Claimant,
+        claimant: Claimant,
         ClaimInputs { policy, workspace, pools }: ClaimInputs<'_>,
         known: RosterAndConfig<'_>,
     ) -> Self {
-        let profile = who.profile.as_ref();
+        let profile = claimant.profile.as_ref();
         let needs = profile.map(|profile| Needs::of(&key, profile, policy, workspace, known));
         let resources = profile
             .map(|profile| known.roster.resource_claim(profile, known.config))
             .unwrap_or_default()
             .with(pools);
-        Self::taking(key, who, workspace, needs, resources)
+        Self::taking(key, claimant, workspace, needs, resources)
     }
 
     /// Makes the claim of a task with known environments and limits.
@@ -375,8 +376,8 @@ impl Tally {
             && let Some((taken, (holder, tenant))) =
                 self.places.iter().find(|(taken, _)| overlap(taken, place))
         {
-            let who = named(holder, tenant.as_ref(), claim);
-            let text = format!("waits for {}: {who} works there", taken.display());
+            let claimant = named(holder, tenant.as_ref(), claim);
+            let text = format!("waits for {}: {claimant} works there", taken.display());
             return Some(Refusal::new(Reach::Line, Waiting::new(WaitingCode::Workspace, text)));
         }
         if let Some(why) = self.unprepared(claim) {
@@ -390,8 +391,11 @@ impl Tally {
     fn unprepared(&self, claim: &Claim) -> Option<String> {
         let repository = claim.preparing.as_ref()?;
         if let Some((holder, tenant)) = self.preparing.get(repository) {
-            let who = named(holder, tenant.as_ref(), claim);
-            return Some(format!("waits for {}: the worktree of {who} is being made", repository.display()));
+            let claimant = named(holder, tenant.as_ref(), claim);
+            return Some(format!(
+                "waits for {}: the worktree of {claimant} is being made",
+                repository.display()
+            ));
         }
         let others = self.preparing_of.get(&claim.tenant).copied().unwrap_or_default();
         (others >= PREPARING)

@@ -299,13 +299,13 @@ impl Backoff {
     }
 
     pub fn broken(&self) -> Vec<Broken> {
-        let told = |(environment, breaker): (&Environment, &Breaker)| Broken {
+        let to_broken = |(environment, breaker): (&Environment, &Breaker)| Broken {
             what: environment.to_string(),
             why: breaker.wait.why.clone(),
             until: breaker.wait.until,
             release: breaker.release(environment),
         };
-        self.broken.iter().map(told).chain(self.host.broken()).collect()
+        self.broken.iter().map(to_broken).chain(self.host.broken()).collect()
     }
 
     /// Returns the wait of all tasks during a pause or a probe.

@@ -381,18 +381,18 @@ mod tests {
         ];
         let (admitted, refused) = decide(configured(text, &running), &ready);
         assert_eq!(admitted, ["t_00000003", "t_00000005"]);
-        let told: Vec<_> =
+        let shown: Vec<_> =
             refused.iter().map(|refusal| (refusal.why.code, refusal.why.text.as_str())).collect();
         assert_eq!(
-            told,
+            shown,
             [
                 (WaitingCode::Pool, "waits for pool gpu: 1 of 1 in use"),
                 (WaitingCode::Pool, "waits for pool licence: 2 of 2 in use"),
             ]
         );
         let pools = configured(text, &running).pools();
-        let told: Vec<_> = pools.iter().map(|one| (one.name.as_str(), one.taken, one.places)).collect();
-        assert_eq!(told, [("gpu", 1, Some(1)), ("licence", 1, Some(2))]);
+        let shown: Vec<_> = pools.iter().map(|one| (one.name.as_str(), one.taken, one.places)).collect();
+        assert_eq!(shown, [("gpu", 1, Some(1)), ("licence", 1, Some(2))]);
     }
 
     #[test]
@@ -425,7 +425,7 @@ mod tests {
         {
             assert_eq!(decide(asked(text), &[claim(1, "a")]).0.len(), 1, "{text}");
         }
-        for (text, told) in [
+        for (text, shown) in [
             (
                 "min_free_memory = \"2GiB\"",
                 "waits for memory: 1.0 GiB available, dispatch.min_free_memory is 2.0 GiB",
@@ -446,7 +446,7 @@ mod tests {
             ),
         ] {
             let (admitted, refused) = decide(asked(text), &[claim(1, "a")]);
-            assert_eq!((admitted.len(), refused[0].why.text.as_str()), (0, told));
+            assert_eq!((admitted.len(), refused[0].why.text.as_str()), (0, shown));
             assert_eq!((refused[0].why.code, refused[0].reach), (WaitingCode::Headroom, Reach::Everything));
             assert!(!asked(text).is_closed(), "whether something waits for it has to be seen");
         }

@@ -108,8 +108,8 @@ impl Dispatcher {
     /// Adds a run that an earlier daemon started.
     pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, resources: ResourceClaim) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
-        let who = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
-        let claim = Claim::taking(key.clone(), who, &live.workspace, needs, resources);
+        let claimant = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
+        let claim = Claim::taking(key.clone(), claimant, &live.workspace, needs, resources);
         let claim = claim.prepared().for_question(live.consult);
         self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });
     }

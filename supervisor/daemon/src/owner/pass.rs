@@ -34,11 +34,16 @@ pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, mode: Dae
         let tasks = service.board(&name)?.readers().with(|view| view.tasks(&ready))?.tasks;
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id.clone() };
-            let who = Claimant { tenant: task.tenant.clone(), profile: task.assignee.clone() };
-            Claim::new(key, who, ClaimInputs::by(&task), RosterAndConfig { roster: &roster, config: &config })
+            let claimant = Claimant { tenant: task.tenant.clone(), profile: task.assignee.clone() };
+            Claim::new(
+                key,
+                claimant,
+                ClaimInputs::by(&task),
+                RosterAndConfig { roster: &roster, config: &config },
+            )
         });
-        let told: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
-        Ok(told.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())
+        let reasons: BTreeMap<TaskId, Waiting> = dispatcher.why(claims.collect());
+        Ok(reasons.into_iter().map(|(task, why)| (TaskKey { board: name.clone(), task }, why)).collect())
     };
     // An unreadable board was reported before.
     names.into_iter().filter_map(|name| of_board(name).ok()).flatten().collect()

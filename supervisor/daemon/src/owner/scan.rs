@@ -187,8 +187,8 @@ fn unknown(
         return Ok((Vec::new(), now.before(COMMIT)));
     }
     // These get their note first; then the search starts at the same time again.
-    let told = found.into_iter().filter_map(|(task, profile, _)| {
+    let notes = found.into_iter().filter_map(|(task, profile, _)| {
         Some((task, roster.resolve(&profile, None, config).err()?.to_string()))
     });
-    Ok((told.collect(), since))
+    Ok((notes.collect(), since))
 }

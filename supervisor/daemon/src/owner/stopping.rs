@@ -227,12 +227,12 @@ mod tests {
             modes.map(sharper_mode),
             [StopMode::Drain, StopMode::Preempt, StopMode::Kill, StopMode::Kill]
         );
-        let said = |mode| plan(mode, mode).next_interrupt();
+        let hint_for = |mode| plan(mode, mode).next_interrupt();
         assert!(
-            said(StopMode::Drain).unwrap().contains("TERM")
-                && said(StopMode::Preempt).unwrap().contains("kills")
+            hint_for(StopMode::Drain).unwrap().contains("TERM")
+                && hint_for(StopMode::Preempt).unwrap().contains("kills")
         );
-        assert_eq!(said(StopMode::Kill), None);
+        assert_eq!(hint_for(StopMode::Kill), None);
     }
 
     #[test]

@@ -91,8 +91,13 @@ pub async fn ask(
     let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
-            let who = Claimant { tenant: task.tenant.clone(), profile };
-            Claim::new(key, who, ClaimInputs::by(&task), RosterAndConfig { roster: &roster, config: &config })
+            let claimant = Claimant { tenant: task.tenant.clone(), profile };
+            Claim::new(
+                key,
+                claimant,
+                ClaimInputs::by(&task),
+                RosterAndConfig { roster: &roster, config: &config },
+            )
         };
         tasks.into_iter().map(claim).collect()
     });

@@ -54,8 +54,8 @@ impl TakenFiles {
 pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<TakenFiles, String> {
     let mut taken = TakenFiles::default();
     let identity = records.identity();
-    let told = records.spec.as_ref().map(|spec| spec.cwd.clone());
-    let workspace = told.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
+    let recorded_cwd = records.spec.as_ref().map(|spec| spec.cwd.clone());
+    let workspace = recorded_cwd.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
     for path in run.verdict.iter().flat_map(Verdict::artifacts) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };
         let Some(workspace) = workspace.as_deref().filter(|_| records.note.is_some()) else {

@@ -171,7 +171,12 @@ mod tests {
     fn a_name_of_gits_own_is_no_commit() {
         for name in ["HEAD", "HEAD~2", "HEAD^", "@", "@{1}", "refs/heads/main"] {
             let found = [json!({ "commits": ["abcdef0", name] }), json!({ "commit": { "id": name } })];
-            assert!(found.iter().all(|said| moving_name(Some(said)).as_deref() == Some(name)), "{name}");
+            assert!(
+                found
+                    .iter()
+                    .all(|handoff_metadata| moving_name(Some(handoff_metadata)).as_deref() == Some(name)),
+                "{name}"
+            );
         }
         let other = json!({ "commits": ["HEADER: fix the parser", "@ann fixed it", "main"] });
         assert_eq!(moving_name(Some(&other)), None, "it may be a subject");

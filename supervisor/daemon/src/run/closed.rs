@@ -56,7 +56,7 @@ pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) ->
             )
         }
     };
-    let whose = if root.closed().iter().any(|own| place.starts_with(own)) {
+    let owner = if root.closed().iter().any(|own| place.starts_with(own)) {
         "the supervisor's"
     } else {
         "another supervisor's"
@@ -64,7 +64,7 @@ pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) ->
     Err(Failure::new(
         Code::NotPermitted,
         format!(
-            "the {what} {} {relation} {}, which is {whose} own and closed to every worker",
+            "the {what} {} {relation} {}, which is {owner} own and closed to every worker",
             path.display(),
             place.display()
         ),

@@ -53,15 +53,15 @@ pub(super) fn begin(
     identity: Option<Identity>,
     cancel: &CancellationToken,
 ) -> Option<GitStart> {
-    let begun = GitStart { tree: prepared.path.clone(), repository: None, head: None };
+    let start = GitStart { tree: prepared.path.clone(), repository: None, head: None };
     match spec {
         WorkspaceSpec::Worktree { repository } => {
             let head = prepared.branch.as_ref().map(|branch| branch.head_commit.clone());
             Some(GitStart { repository: repository.clone(), head, ..begun })
         }
         WorkspaceSpec::Directory(_) if prepared.is_repository => {
-            let job = Job::ReadHead { path: begun.tree.clone() };
-            let (read, write) = begun.reach();
+            let job = Job::ReadHead { path: start.tree.clone() };
+            let (read, write) = start.reach();
             match job::work_unless(cancel, identity, read, write, job) {
                 Ok(Outcome::Head(head)) => Some(GitStart { head, ..begun }),
                 // A directory that git cannot open is an ordinary directory.
@@ -73,12 +73,12 @@ pub(super) fn begin(
 }
 
 /// Gathers the changes in the tree since the start. Blocks.
-pub(crate) fn gather(begun: &GitStart, identity: Option<Identity>) -> Value {
+pub(crate) fn gather(start: &GitStart, identity: Option<Identity>) -> Value {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return json!({ "error": "no user is known who could read the tree" });
     }
-    let job = Job::GatherEvidence { path: begun.tree.clone(), base: begun.head.clone() };
-    let (read, write) = begun.reach();
+    let job = Job::GatherEvidence { path: start.tree.clone(), base: start.head.clone() };
+    let (read, write) = start.reach();
     match job::work(identity, read, write, job) {
         Ok(Outcome::Evidence(evidence)) => json!(evidence),
         Ok(_) => json!({ "error": "the job process answered another question" }),

@@ -203,8 +203,11 @@ fn check_secrets(order: &Order, stores: &SecretStores) -> Result<(), LaunchError
     }
     for broker in &order.policy.broker {
         let policy = || Environment::Policy(order.policy.name().to_owned());
-        let whose = if added.brokers.contains(broker) { of_lane.clone() } else { policy() };
-        broker.secret.fetch(&format!("the broker of {}", broker.host), stores).map_err(unread(whose))?;
+        let session_owner = if added.brokers.contains(broker) { of_lane.clone() } else { policy() };
+        broker
+            .secret
+            .fetch(&format!("the broker of {}", broker.host), stores)
+            .map_err(unread(session_owner))?;
     }
     Ok(())
 }
@@ -224,11 +227,11 @@ fn kept(
     if order.run.purpose == Purpose::Check {
         return Ok(None);
     }
-    let whose = SessionOwner { root: &host.root, board: &order.board, task: &order.task.id, profile };
+    let session_owner = SessionOwner { root: &host.root, board: &order.board, task: &order.task.id, profile };
     if let Some(Next::Fork(from)) = order.resume.as_ref().map(|resume| &resume.next) {
-        session::fork(whose, from, order.lane.projects().as_deref(), workspace, identity)?;
+        session::fork(session_owner, from, order.lane.projects().as_deref(), workspace, identity)?;
     }
-    session::keep(whose, identity).map(Some)
+    session::keep(session_owner, identity).map(Some)
 }
 
 /// Returns the owner of a run's home, if files of homes are kept. A check has none.

@@ -80,8 +80,8 @@ impl Host {
     pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
         let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
         let dir = RunDir::open(&self.root.run_dir(board, run));
-        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        own.into_iter().chain(told).collect()
+        let recorded = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        own.into_iter().chain(recorded).collect()
     }
 }
 

@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn a_trouble_is_new_where_it_is_another_one_or_was_over() {
         let pending = PendingStarts::default();
-        let told = [Some("full"), Some("full"), Some("closed"), Some("full"), None, Some("full")];
-        let told = told.map(|why| pending.is_new_trouble(why));
-        assert_eq!(told, [true, false, true, true, false, true]);
+        let news = [Some("full"), Some("full"), Some("closed"), Some("full"), None, Some("full")];
+        let news = news.map(|why| pending.is_new_trouble(why));
+        assert_eq!(news, [true, false, true, true, false, true]);
     }
 }

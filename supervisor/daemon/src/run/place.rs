@@ -301,11 +301,14 @@ mod tests {
     #[test]
     fn a_directory_of_the_system_is_never_given_away() {
         for system in ["/", "/etc", "/usr/share", "/var", "/home", "/tmp", "/etc/../usr", "/root"] {
-            let told = other_owner(Path::new(system));
-            assert!(!told.contains("chown") && told.contains("install -d"), "{system}: {told}");
+            let remedy_text = other_owner(Path::new(system));
+            assert!(
+                !remedy_text.contains("chown") && remedy_text.contains("install -d"),
+                "{system}: {remedy_text}"
+            );
         }
         let own = tempfile::tempdir().unwrap();
-        let told = other_owner(own.path());
-        assert!(told.contains(&format!("chown -R <user>: {}", own.path().display())), "{told}");
+        let remedy_text = other_owner(own.path());
+        assert!(remedy_text.contains(&format!("chown -R <user>: {}", own.path().display())), "{remedy_text}");
     }
 }

@@ -40,8 +40,8 @@ impl Records {
             };
             let key = trouble.key().clone();
             tracing::warn!(task = %key, error = %why, "records_not_read");
-            let told = format!("{why}; `supervisor reclaim {}` ends the run without what it says", key.task);
-            if let Next::DoWithout(_) = trouble.wait(&told).await {
+            let text = format!("{why}; `supervisor reclaim {}` ends the run without what it says", key.task);
+            if let Next::DoWithout(_) = trouble.wait(&text).await {
                 tracing::error!(task = %key, error = %why, "records_lost");
                 let readable = tokio::task::spawn_blocking(move || Self::readable(&path)).await;
                 return readable.unwrap_or_else(|_| Records { is_lost: true, ..Records::default() });

@@ -152,7 +152,7 @@ impl SimulatedDaemon {
     fn advance_life(&mut self, at: usize, on: &mut SharedState<'_>, freed: &mut Freed) -> String {
         let Some(life) = self.lives.get_mut(at) else { return String::new() };
         let (did, reports) = life.advance(on, freed);
-        let (key, said) =
+        let (key, step_text) =
             (life.key.clone(), format!("{} run {:?} {did}", life.key.task, life.run().map(|run| run.0)));
         if !life.is_starting() {
             self.starts.end(&key);
@@ -166,7 +166,7 @@ impl SimulatedDaemon {
                 self.reports.push_back((key.clone(), report));
             }
         }
-        said
+        step_text
     }
 
     /// Decides on the next event. Reports of runs come first, as in the real owner loop's queue.
@@ -184,10 +184,10 @@ impl SimulatedDaemon {
         } else {
             return "the owner loop hears nothing".to_owned();
         };
-        let said = format!("decide {}", in_short(&event));
+        let step_text = format!("decide {}", in_short(&event));
         let actions = self.dispatcher.decide(event, on.bench.now());
         self.act(actions, on);
-        said
+        step_text
     }
 
     /// Decides on an event at once, like a request that waits for its reply.

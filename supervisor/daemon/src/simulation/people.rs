@@ -42,11 +42,11 @@ pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant
         3 => link(bench, ledger, dice, &id),
         act => {
             let other = dice.draw();
-            let said = WORDS[act - 4];
+            let step_text = WORDS[act - 4];
             let person = Actor::person(if dice.one_in(2) { "alice" } else { "carol" });
             let task = id.clone();
-            let done = bench.call(move |board| one(board, said, &task, other, &person));
-            outcome_text(&format!("{said} {id}"), &done)
+            let done = bench.call(move |board| one(board, step_text, &task, other, &person));
+            outcome_text(&format!("{step_text} {id}"), &done)
         }
     }
 }
@@ -171,9 +171,9 @@ fn create(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     match bench.call(move |board| board.create(new, &person)) {
         Ok(created) => {
             let id = created.task.id;
-            let said = format!("create {id}");
+            let step_text = format!("create {id}");
             ledger.tasks.insert(id, AcknowledgedTask { title, comments: Vec::new() });
-            said
+            step_text
         }
         Err(error) => format!("create {title}: {error}"),
     }
@@ -199,9 +199,9 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
 /// Sends a comment, or repeats it as the same request.
 fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
     let Some(Unanswered { task, text, request }) = ledger.unanswered.clone() else { return String::new() };
-    let (id, said) = (task.clone(), text.clone());
+    let (id, body) = (task.clone(), text.clone());
     let job = move |board: &mut Board<'_>| {
-        board.comment(&id, &said, None, &Actor::person("alice")).map(|one| one.id)
+        board.comment(&id, &body, None, &Actor::person("alice")).map(|one| one.id)
     };
     let done = bench.call_once(request, job);
     match &done {
@@ -221,7 +221,7 @@ fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
 fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> String {
     let Some(parent) = ledger.task(dice.below(TASKS)) else { return String::new() };
     let (child, is_link) = (id.clone(), !dice.one_in(3));
-    let said = format!("{} {parent} above {child}", if is_link { "link" } else { "unlink" });
+    let step_text = format!("{} {parent} above {child}", if is_link { "link" } else { "unlink" });
     let done = bench.call(move |board| {
         let person = Actor::person("alice");
         if is_link {
@@ -230,7 +230,7 @@ fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> Str
             board.unlink(&parent, &child, &person)
         }
     });
-    outcome_text(&said, &done)
+    outcome_text(&step_text, &done)
 }
 
 /// Archives a task, or deletes an archived one.

@@ -69,8 +69,8 @@ pub(super) fn with_reasons(
     let claim = |(at, profile): &(usize, Option<Profile>)| {
         let task = &tasks[*at];
         let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
-        let who = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
-        Claim::new(key, who, ClaimInputs::by(task), RosterAndConfig { roster, config })
+        let claimant = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
+        Claim::new(key, claimant, ClaimInputs::by(task), RosterAndConfig { roster, config })
     };
     let claims = open.iter().map(claim).collect();
     let mut answers = if open.is_empty() {

@@ -88,8 +88,8 @@ impl World {
 
     /// Does one thing, and checks the invariants.
     pub(super) fn step(&mut self) -> Result<(), Fault> {
-        let said = self.anything();
-        self.step_log.step(&said);
+        let step_text = self.anything();
+        self.step_log.step(&step_text);
         self.settle()?;
         if self.step_log.steps.is_multiple_of(THOROUGHLY) {
             checks::thoroughly(&self.bench, &self.ledger)?;
@@ -206,9 +206,9 @@ impl World {
         let (_, mut on, _) = self.parts();
         let daemon = SimulatedDaemon::start(&mut on);
         self.stirred = true;
-        let said = format!("a daemon starts, with {} runs", daemon.lives.len());
+        let step_text = format!("a daemon starts, with {} runs", daemon.lives.len());
         self.daemon = Some(daemon);
-        said
+        step_text
     }
 
     /// Lets the daemon or the host make its next move.
@@ -219,11 +219,11 @@ impl World {
         let at = on.dice.below((on_host.len() + moves.len()).max(1));
         if let (Some(step), Some(daemon)) = (moves.get(at), daemon) {
             let runs = daemon.lives.len();
-            let said = daemon.advance(*step, &mut on, &mut ledger.freed);
+            let step_text = daemon.advance(*step, &mut on, &mut ledger.freed);
             // The owner loop learns of other moves by its next event.
             let has_changed = *step == Move::Decide || daemon.lives.len() != runs;
             self.stirred |= has_changed;
-            return said;
+            return step_text;
         }
         let Some(run) = on_host.get(at - moves.len().min(at)) else { return "nothing happens".to_owned() };
         let clock = Arc::clone(&on.bench.clock);
@@ -308,8 +308,8 @@ impl World {
         for _ in 0..calm::REST {
             if self.daemon.as_ref().is_none_or(|daemon| daemon.is_stopping) {
                 self.daemon = None;
-                let said = self.begin();
-                self.step_log.step(&said);
+                let step_text = self.begin();
+                self.step_log.step(&step_text);
                 self.settle()?;
                 continue;
             }
@@ -320,14 +320,14 @@ impl World {
                 self.hazards = self.at_other_times.clone();
                 return Ok(());
             }
-            let mut said = String::new();
+            let mut step_text = String::new();
             if let Rest::Host(run) = next
                 && on.host.get(run).is_some_and(|run| run.worker == WorkerLife::Alive)
             {
-                said = workers::complete(on.bench, ledger, run);
+                step_text = workers::complete(on.bench, ledger, run);
             }
-            said.push_str(&calm::rest(daemon, &next, &mut on, &mut ledger.freed));
-            self.step_log.step(&said);
+            step_text.push_str(&calm::rest(daemon, &next, &mut on, &mut ledger.freed));
+            self.step_log.step(&step_text);
             self.settle()?;
         }
         let (Some(daemon), mut on, _) = self.parts() else { return Ok(()) };

@@ -215,7 +215,9 @@ mod tests {
             let read = read(text);
             match why {
                 None => assert!(read.is_ok(), "{text}"),
-                Some(why) => assert!(read.as_ref().is_err_and(|said| said.contains(why)), "{text}: {read:?}"),
+                Some(why) => {
+                    assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}")
+                }
             }
         }
     }

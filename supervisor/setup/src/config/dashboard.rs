@@ -136,7 +136,7 @@ mod tests {
             ("public_url = 'fleet'", "no address of a reverse proxy"),
         ] {
             let read = read(text);
-            assert!(read.as_ref().is_err_and(|said| said.contains(why)), "{text}: {read:?}");
+            assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}");
         }
         assert!(read("listen = '127.0.0.2:80'").is_ok() && read("listen = '[::1]:8470'").is_ok());
     }

@@ -184,8 +184,8 @@ pub(super) mod tests {
             "the last answer of b.example:8443 was HTTP 529"
         );
         let opens = Some(Timestamp::from_secs(90));
-        let told = HostReply { opens, ..answer(first, "a.example:443", 503, 7) };
-        assert_eq!(refusal(&[told]), Some(Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(90))))));
+        let reply = HostReply { opens, ..answer(first, "a.example:443", 503, 7) };
+        assert_eq!(refusal(&[reply]), Some(Finish::RateLimited(Some(Reset::At(Timestamp::from_secs(90))))));
     }
 
     #[test]

@@ -20,10 +20,10 @@ pub struct LooseName {
 
 impl LooseName {
     /// Returns a warning if `[pools]` lacks a pool that `who` uses.
-    pub fn of_pool(pool: &Pool, who: &str, config: &Config) -> Option<Self> {
+    pub fn of_pool(pool: &Pool, subject: &str, config: &Config) -> Option<Self> {
         (!config.pools.contains_key(pool)).then(|| LooseName {
             text: format!(
-                "{who} takes places of the pool {pool}, which the configuration does not have: nothing starts"
+                "{subject} takes places of the pool {pool}, which the configuration does not have: nothing starts"
             ),
             hint: format!("write {pool} = 1 into [pools] of supervisor.toml, and reload"),
         })
@@ -41,19 +41,19 @@ impl Roster {
     pub fn loose_names(&self, config: &Config) -> Vec<LooseName> {
         let of_profiles = self.profiles().flat_map(|(name, found)| {
             let Lookup::Usable(definition) = found else { return Vec::new() };
-            let who = format!("the profile {name}");
+            let subject = format!("the profile {name}");
             definition
                 .settings
                 .pools
                 .iter()
-                .filter_map(|pool| LooseName::of_pool(pool, &who, config))
+                .filter_map(|pool| LooseName::of_pool(pool, &subject, config))
                 .collect()
         });
         let of_lanes = self.lanes.names().flat_map(|name| {
             let found = name.parse().map(|name: Profile| self.lanes.find(&name));
             let Ok(Lookup::Usable(lane)) = found else { return Vec::new() };
-            let who = format!("the lane {name}");
-            lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &who, config)).collect()
+            let subject = format!("the lane {name}");
+            lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &subject, config)).collect()
         });
         let limits = &config.limits;
         let of_caps = limits.profiles.keys().filter(|name| !self.knows(name)).map(|name| LooseName {

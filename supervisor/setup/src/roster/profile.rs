@@ -113,8 +113,8 @@ impl ProfileDefinition {
 fn read(name: &str, text: &str, origin: &Path) -> Result<ProfileDefinition, Fault> {
     let parts = Parts::of(text)?;
     let settings: Settings = parts.settings()?;
-    if let Some(said) = settings.name.as_ref().filter(|said| *said != name) {
-        let message = format!("it is `{said}`, but the file's name is the profile's name, `{name}`");
+    if let Some(declared_name) = settings.name.as_ref().filter(|declared_name| *declared_name != name) {
+        let message = format!("it is `{declared_name}`, but the file's name is the profile's name, `{name}`");
         return Err(parts.fault("name", message));
     }
     let texts = [

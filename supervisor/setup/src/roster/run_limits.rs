@@ -63,10 +63,10 @@ impl RunLimits {
     }
 
     fn among(&self, check: Option<Duration>, task: Option<Duration>, tenant: Option<Duration>) -> TimeLimit {
-        let said = |limit: Option<Duration>, from| limit.map(|limit| TimeLimit { limit, from });
-        let own = said(check, LimitSource::Check).or(said(task, LimitSource::Task));
+        let limit_from = |limit: Option<Duration>, from| limit.map(|limit| TimeLimit { limit, from });
+        let own = limit_from(check, LimitSource::Check).or(limit_from(task, LimitSource::Task));
         let own = own.unwrap_or(self.max_runtime);
-        said(tenant, LimitSource::Tenant).filter(|most| most.limit < own.limit).unwrap_or(own)
+        limit_from(tenant, LimitSource::Tenant).filter(|most| most.limit < own.limit).unwrap_or(own)
     }
 }
 
@@ -89,9 +89,9 @@ mod tests {
             (None, None, hours(1), 1, LimitSource::Tenant),
             (None, None, hours(5), 4, LimitSource::Configuration),
         ] {
-            let told = limits.among(check, task, tenant);
+            let shortest = limits.among(check, task, tenant);
             assert_eq!(
-                (told.limit.as_secs() / 3600, told.from),
+                (shortest.limit.as_secs() / 3600, shortest.from),
                 (limit, from),
                 "{check:?} {task:?} {tenant:?}"
             );

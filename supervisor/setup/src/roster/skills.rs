@@ -92,8 +92,9 @@ fn read(name: &str, text: &str) -> Result<Skill, Fault> {
     if let Err(e) = name.parse::<Profile>() {
         return Err(parts.fault("name", format!("`{name}` is not a name of a skill: {e}")));
     }
-    if let Some(said) = file.name.filter(|said| said != name) {
-        let message = format!("it is `{said}`, but the directory's name is the skill's name, `{name}`");
+    if let Some(declared_name) = file.name.filter(|declared_name| declared_name != name) {
+        let message =
+            format!("it is `{declared_name}`, but the directory's name is the skill's name, `{name}`");
         return Err(parts.fault("name", message));
     }
     if file.description.trim().is_empty() {

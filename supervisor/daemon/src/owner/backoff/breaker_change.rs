@@ -122,12 +122,12 @@ mod tests {
         let open = BreakerChange::Open(on.clone(), "no /bin/sh".to_owned(), at(600));
         assert_eq!(backoff.take_changed(), [(BoardName::default(), open)]);
         assert!(!backoff.expire(at(599)) && backoff.expire(at(600)), "one try after ten minutes");
-        let told = {
+        let waiting = {
             failed(&mut backoff, 1);
             breakage(&backoff).unwrap()
         };
         let command = "supervisor release --environment program:shell/default";
-        assert!(told.text.contains(command), "{}", told.text);
+        assert!(waiting.text.contains(command), "{}", waiting.text);
         assert!(backoff.started(&key(7), needs().all(), at(700), at(700)));
         assert_eq!(backoff.take_changed().last(), Some(&(BoardName::default(), BreakerChange::Closed(on))));
         assert_eq!(breakage(&backoff), None);

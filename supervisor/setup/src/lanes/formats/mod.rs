@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_bad_character_or_a_long_text_costs_neither_the_ending_nor_the_cost() {
-        let begun = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+        let first_line = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
         let long = "x".repeat(3 * 1024 * 1024);
         for (text, message) in [
             (&br"all is done \ud83d"[..], "all is done \u{fffd}".to_owned()),
@@ -313,7 +313,7 @@ mod tests {
             let ended = br#"{"type":"result","subtype":"success","is_error":false,"result":""#;
             let cost = br#"","total_cost_usd":0.25,"usage":{"input_tokens":5}}"#;
             let output =
-                [b"\x1b[?2004h", begun.as_bytes(), b"\n", ended, text, cost, b"\x1b[?2004l\n"].concat();
+                [b"\x1b[?2004h", first_line.as_bytes(), b"\n", ended, text, cost, b"\x1b[?2004l\n"].concat();
             let report = report_of("claude-stream-json", &output);
             assert_eq!((report.finish, report.message), (Finish::Well, Some(message)));
             assert_eq!((report.spent.cost_micros, report.spent.input_tokens), (Some(250_000), 5));
