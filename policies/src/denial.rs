@@ -144,9 +144,9 @@ impl Policy {
         let known = |home: &PathBuf| Some((home.clone(), Toolchain::holding(path.strip_prefix(home).ok()?)?));
         let toolchain = homes.own.iter().chain(&homes.others).find_map(known);
         if let (Some((home, toolchain)), true) = (toolchain, want != Want::Write) {
-            let own = homes.own.as_ref() == Some(&home);
+            let is_own_home = homes.own.as_ref() == Some(&home);
             let toolchains = format!("toolchains = [\"{}\"]", toolchain.name());
-            return Some(if own {
+            return Some(if is_own_home {
                 format!("filesystem.{toolchains}")
             } else {
                 format!("filesystem = {{ {toolchains}, toolchain_home = \"{}\" }}", home.display())

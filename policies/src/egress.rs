@@ -125,11 +125,11 @@ impl AsFd for Keeper {
 /// `NotFound` or `ConnectionRefused` where there is no keeper: not yet, or no longer.
 pub fn ask_keeper(path: &Path) -> io::Result<UnixStream> {
     let keeper = connect(path)?;
-    let (own, other) = UnixStream::pair()?;
-    own.set_nonblocking(true)?;
+    let (keeper_end, other) = UnixStream::pair()?;
+    keeper_end.set_nonblocking(true)?;
     keeper.set_nonblocking(true)?;
     send(&keeper, ASK, other.as_fd())?;
-    Ok(own)
+    Ok(keeper_end)
 }
 
 /// Takes the listening socket out of an answer, not blocking; none if the keeper has ended without one.

@@ -256,12 +256,12 @@ struct Bases {
 impl Bases {
     fn open(around: &Surroundings) -> Result<Self, PathError> {
         let open = |path: &Path| Opened::real(path)?.directory();
-        let own = [&around.workspace, &around.home, &around.tmp];
+        let run_directories = [&around.workspace, &around.home, &around.tmp];
         Ok(Self {
             workspace: open(&around.workspace)?,
             home: open(&around.home)?,
             tmp: open(&around.tmp)?,
-            writable: own.into_iter().chain(&around.write).cloned().collect(),
+            writable: run_directories.into_iter().chain(&around.write).cloned().collect(),
         })
     }
 

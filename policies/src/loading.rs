@@ -53,10 +53,10 @@ impl Policy {
         let mut merged = toml::Table::new();
         for Ancestor { source: Source { origin, text }, .. } in chain.iter().rev() {
             let fail = |error| PolicyError::from_toml(text, origin, &error);
-            let mut own: toml::Table = toml::from_str(text).map_err(fail)?;
-            own.remove("extends");
+            let mut table: toml::Table = toml::from_str(text).map_err(fail)?;
+            table.remove("extends");
             merged.remove("name");
-            merge(&mut merged, own);
+            merge(&mut merged, table);
         }
         let fail = |error| PolicyError::from_toml(&source.text, &source.origin, &error);
         let mut policy: Self = merged.try_into().map_err(fail)?;

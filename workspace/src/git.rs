@@ -133,8 +133,8 @@ impl Source {
 
     /// True if the settings name a file of an order that a run in a working tree does not have. Each `git diff` would fail without it.
     pub(crate) fn lacks_order(&self, tree: &Path) -> bool {
-        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
-        own.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
+        let local = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        local.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
             _ if path.is_relative() => !tree.join(path).is_file(),
             Ok(path) => !self.named_files().contains(&path),
             Err(_) => true,
@@ -143,8 +143,9 @@ impl Source {
 
     /// Returns true if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.
     pub(crate) fn has_hooks_in_trees(&self) -> bool {
-        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
-        own.and_then(|own| own.get_string("core.hooksPath"))
+        let local = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        local
+            .and_then(|own| own.get_string("core.hooksPath"))
             .is_ok_and(|path| !path.is_empty() && !path.starts_with(['/', '~']))
     }
 

@@ -204,9 +204,9 @@ fn kind_of(directory: BorrowedFd<'_>, name: &CStr, listed: FileType) -> Option<F
     match listed {
         FileType::Symlink | FileType::Unknown => {
             let link = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            let own = FileType::from_raw_mode(link.st_mode);
-            if own != FileType::Symlink {
-                return Some(own);
+            let link_type = FileType::from_raw_mode(link.st_mode);
+            if link_type != FileType::Symlink {
+                return Some(link_type);
             }
             let target = FileType::from_raw_mode(statat(directory, name, AtFlags::empty()).ok()?.st_mode);
             (target != FileType::Directory).then_some(target)

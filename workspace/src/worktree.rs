@@ -176,12 +176,12 @@ impl Worktree {
         links: &Links,
     ) -> Result<Preparation, WorktreeError> {
         self.refuse_taken(links)?;
-        let left = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
+        let interrupted = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
         note.mark_incomplete()?;
         let directory = links.tree.parent().unwrap_or(&links.tree);
         remove_tree(directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
-        Ok(if left { Preparation::Repaired } else { Preparation::Created })
+        Ok(if interrupted { Preparation::Repaired } else { Preparation::Created })
     }
 
     /// Makes the directory, ties it to the repository and fills it with the branch's files.

@@ -116,11 +116,11 @@ impl Board<'_> {
 
     /// Returns the pace of a task's turns, for a run that ends a turn. A turn is the work, and its check if there is one.
     pub(super) fn pace(&self, run: &Run, ended_at: Timestamp) -> Result<TurnPace, Error> {
-        let own = ended_at.since(run.started_at);
+        let duration = ended_at.since(run.started_at);
         let mut before = self.tx.lengths_of_turns(&run.task_id, run.id)?.into_iter();
         let last = match run.purpose {
-            Purpose::Work => own,
-            Purpose::Check => own.saturating_add(before.next().unwrap_or_default()),
+            Purpose::Work => duration,
+            Purpose::Check => duration.saturating_add(before.next().unwrap_or_default()),
             Purpose::Review => return Ok(TurnPace::default()),
         };
         Ok(TurnPace::from_lengths(std::iter::once(last).chain(before)))

@@ -72,13 +72,13 @@ impl Board<'_> {
         for (path, file) in &handed.kept {
             let origin = Origin { by, run: Some(run.id), artifact: Some(path) };
             let cost = Cost::one(Bound::Attachments).text([file.filename.as_str()]).file(file.size);
-            let kept = plain(&file.filename).and_then(|()| {
+            let stored = plain(&file.filename).and_then(|()| {
                 self.attempt(|board| {
                     board.charge(&worker, cost)?;
                     board.add_file(&task, file, &origin, &system.label())
                 })
             });
-            match kept {
+            match stored {
                 Ok(_) => {}
                 Err(refusal) if is_refusal(&refusal) => {
                     lost.push(LostArtifact { path: path.clone(), reason: refusal.to_string() });

@@ -56,19 +56,19 @@ impl Board<'_> {
         super::legal(id, from.state, trial)?;
         let label = actor.label();
         self.leave_archived_parents(&task, &label)?;
-        let mut begun = self.children(id)?;
-        begun.retain(|child| {
+        let mut started = self.children(id)?;
+        started.retain(|child| {
             let status = self.task(child).ok().flatten().map(|child| child.status);
             matches!(status, Some(Status::Running | Status::Review | Status::Done))
         });
         let change = Change::Reopened { gate: self.gate(id, from.not_before)? };
-        let payload = json!({ "reason": reason, "begun": begun });
+        let payload = json!({ "reason": reason, "begun": started });
         self.shift(id, &from, change, Record::new(EventKind::Reopened, payload, &label))?;
         self.forget_failures(id)?;
         self.set_blocks(id, Recurrence::default())?;
         self.reevaluate_children(id, &label)?;
         self.keep_reason(id, "REOPENED", reason, actor)?;
-        Ok(Reopened { task: self.expect_task(id)?, begun })
+        Ok(Reopened { task: self.expect_task(id)?, begun: started })
     }
 
     /// Brings a task back from the archive: a finished task as done, any other task to its former state. A task that was
@@ -98,13 +98,13 @@ impl Board<'_> {
 
     /// Returns the former state for the event of an archived task.
     pub(super) fn archived_from(task: &Task, from: &StateRow) -> Value {
-        let mut kept = json!({
+        let mut payload = json!({
             "from": from.state, "reason": task.block_reason, "question": task.question, "work_by": task.work_by,
         });
         if task.cancelled {
-            kept["cancelled"] = true.into();
+            payload["cancelled"] = true.into();
         }
-        kept
+        payload
     }
 
     /// Unlinks parents that were archived unfinished, because they will never be done.

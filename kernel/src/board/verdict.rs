@@ -206,12 +206,12 @@ impl Board<'_> {
             }
             Verdict::Archive { .. } => {
                 // The event keeps the former state, from which `unarchive` restores the task.
-                let kept = Some(Self::archived_from(task, state_row));
+                let former_state = Some(Self::archived_from(task, state_row));
                 self.shift(
                     &task.id,
                     state_row,
                     Change::Archived,
-                    Record::new(EventKind::Archived, kept, &label),
+                    Record::new(EventKind::Archived, former_state, &label),
                 )?;
                 self.settled(&task.id, None)
             }

@@ -45,8 +45,8 @@ impl Prices {
     /// Returns the price of a model: by its own name, else by its longest listed beginning. None when no entry covers it.
     pub fn of(&self, model: &str) -> Option<Price> {
         let begins = |name: &str| name.strip_suffix('*').is_some_and(|start| model.starts_with(start));
-        let own = self.0.get(model);
-        let found = own.or_else(|| {
+        let exact = self.0.get(model);
+        let found = exact.or_else(|| {
             let named = self.0.iter().filter(|(name, _)| begins(name));
             named.max_by_key(|(name, _)| name.len()).map(|(_, price)| price)
         });

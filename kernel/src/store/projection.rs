@@ -75,8 +75,8 @@ pub(crate) fn make(path: &Path, task: &Projected) -> Result<Projection, OpenErro
     let links = task.parents.iter().map(|parent| (parent.id.clone(), task.own.id.clone())).collect();
     let comment = i64::try_from(task.comments.len()).unwrap_or(i64::MAX);
     let seen = Seen { tasks, links, comment, ..Seen::default() };
-    let (own, claim) = (task.own.id.clone(), task.claim.clone());
-    Ok(Projection { path: path.to_owned(), own, run: task.run, claim, seen, rest: None })
+    let (task_id, claim) = (task.own.id.clone(), task.claim.clone());
+    Ok(Projection { path: path.to_owned(), own: task_id, run: task.run, claim, seen, rest: None })
 }
 
 fn write(conn: &mut Connection, task: &Projected) -> rusqlite::Result<()> {
@@ -237,8 +237,8 @@ fn new_links(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> ru
 fn new_comments(conn: &Connection, seen: &mut Seen, done: &mut ProjectedWork) -> rusqlite::Result<()> {
     let mut statement =
         conn.prepare("SELECT id, task_id, body FROM task_comments WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-    let left = (ROWS - seen.comments).clamp(0, AT_ONCE);
-    let mut rows = statement.query([seen.comment, left])?;
+    let remaining = (ROWS - seen.comments).clamp(0, AT_ONCE);
+    let mut rows = statement.query([seen.comment, remaining])?;
     while let Some(row) = rows.next()? {
         let Some(id) = number(row, 0)? else { continue };
         seen.comment = id;

@@ -88,8 +88,8 @@ impl Tx<'_> {
         };
         let mut found = Vec::new();
         for range in ranges {
-            let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
-            if left == 0 {
+            let remaining = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
+            if remaining == 0 {
                 break;
             }
             let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
@@ -101,7 +101,7 @@ impl Tx<'_> {
                 Source::Line(_) | Source::Heads => &place,
             };
             let tenant = StoredTenant(group.tenant.as_ref());
-            let params = params![tenant, group.profile, third, after.0, after.1, after.2, left];
+            let params = params![tenant, group.profile, third, after.0, after.1, after.2, remaining];
             found.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
         }
         Ok(found)

@@ -189,10 +189,11 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
             Err(error) => broken = Some(error.to_string()),
         }
     }
-    let kept: i64 = target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
+    let row_count: i64 =
+        target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
     Ok(match (broken, refused) {
         (Some(why), _) => {
-            Some(format!("an unknown number of rows between those that were read ({kept}): {why}"))
+            Some(format!("an unknown number of rows between those that were read ({row_count}): {why}"))
         }
         (None, 0) => None,
         (None, refused) => Some(format!("{} whose values make no sense", Counted(refused, "row"))),

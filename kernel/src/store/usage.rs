@@ -48,10 +48,10 @@ impl Tx<'_> {
     pub(crate) fn kept_by_tenant(&self, tenant: Option<&Tenant>) -> Result<TenantData, Error> {
         let count = |row: &Row<'_>, at| row.get::<_, i64>(at).map(|count: i64| count.max(0).unsigned_abs());
         let sql = "SELECT entries, bytes, events FROM tenant_counts WHERE tenant = ?1";
-        let kept = self.conn.find("read what the tenant keeps", sql, [StoredTenant(tenant)], |row| {
+        let stored = self.conn.find("read what the tenant keeps", sql, [StoredTenant(tenant)], |row| {
             Ok(TenantData { entries: count(row, 0)?, bytes: count(row, 1)?, events: count(row, 2)? })
         });
-        Ok(kept?.unwrap_or_default())
+        Ok(stored?.unwrap_or_default())
     }
 
     /// True if tenants other than this one have tasks on the board.

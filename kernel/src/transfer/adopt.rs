@@ -58,11 +58,11 @@ pub(crate) fn adopt(
         .filter_map(|row| owner(row, "id", &known))
         .collect();
     let mut count = |table: &str, take: &dyn Fn(Incoming<'_>) -> Result<bool, Error>| {
-        let mut kept = 0;
+        let mut imported = 0;
         for row in rows(table) {
-            kept += u64::from(take(Incoming { tx, row, known: &known, now, notes: &mut notes })?);
+            imported += u64::from(take(Incoming { tx, row, known: &known, now, notes: &mut notes })?);
         }
-        taken.insert(table.to_owned(), kept);
+        taken.insert(table.to_owned(), imported);
         Ok::<(), Error>(())
     };
     // Runs come before comments, whose authors are recognized by the runs' profiles, and before the states.

@@ -149,13 +149,13 @@ pub(crate) fn export(
     )?;
     // The attachments of other tenants do not concern this export.
     if let Portion::Tenant(tenant) = portion {
-        let mut own = Vec::with_capacity(lacks.len());
+        let mut unresolved = Vec::with_capacity(lacks.len());
         for lack in lacks {
             if tx.find_task(&lack.file.task_id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
-                own.push(lack);
+                unresolved.push(lack);
             }
         }
-        lacks = own;
+        lacks = unresolved;
     }
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed(EXPORT, error))?;

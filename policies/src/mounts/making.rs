@@ -247,8 +247,9 @@ fn mount_namespace() -> Result<u64, MountError> {
 /// Refuses to mount anything in the namespace that the caller came from, because its mounts are the host's.
 fn require_left(host: u64) -> Result<(), MountError> {
     let is_left = mount_namespace()? != host;
-    let left = if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };
-    at("leave", Path::new(OWN_NAMESPACE), left)
+    let detached =
+        if is_left { Ok(()) } else { Err(io::Error::other("the mounts would be those of the host")) };
+    at("leave", Path::new(OWN_NAMESPACE), detached)
 }
 
 /// Mounts a `/proc` of the caller's pid namespace.

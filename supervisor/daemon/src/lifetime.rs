@@ -224,12 +224,12 @@ fn sockets_of_runs(support: &policies::Support) -> Sockets {
 
 /// Stops serving, and closes the boards. `managers` identifies the socket file that the service manager keeps.
 async fn close(context: &Context, root: &Root, served: &TaskTracker, managers: Option<(u64, u64)>) {
-    let begun = context.service.started_verbs();
+    let verbs = context.service.started_verbs();
     served.close();
-    begun.close();
+    verbs.close();
     // Watchers may keep their connections; they see them closed when the process ends. A verb whose caller has gone
     // still finishes.
-    let all = async { tokio::join!(served.wait(), begun.wait()) };
+    let all = async { tokio::join!(served.wait(), verbs.wait()) };
     drop(tokio::time::timeout(FAREWELL, all).await);
     context.host.leave();
     sockets::remove(root, managers);
@@ -262,9 +262,9 @@ fn go_first(mode: DaemonMode) {
 /// Ends the runs of boards that are not served, if this daemon ends all its workers.
 async fn end_unserved(context: &Arc<Context>, dispatcher: &Dispatcher) -> Result<(), Failure> {
     let Some(reason) = dispatcher.ends_all() else { return Ok(()) };
-    let left = unserved::end_all(context, reason).await;
-    let Some(first) = left.first() else { return Ok(()) };
-    let more = match left.len() - 1 {
+    let unended = unserved::end_all(context, reason).await;
+    let Some(first) = unended.first() else { return Ok(()) };
+    let more = match unended.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

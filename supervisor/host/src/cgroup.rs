@@ -166,10 +166,10 @@ pub(crate) fn controllers_of(daemon: Option<i32>) -> Result<Handed, String> {
 /// Returns the group of the run that a process belongs to, found by the leaf that contains the process.
 pub fn run_of(pid: i32) -> Option<PathBuf> {
     let groups = read_bounded(Path::new(&format!("/proc/{pid}/cgroup")), proc_file::KERNEL).ok()?.bytes;
-    let own = String::from_utf8(groups).ok()?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let leaf = own.split('/').position(|name| name == "work" || name == "shim")?;
-    let run: PathBuf = own.split('/').take(leaf).collect();
+    let group_line = String::from_utf8(groups).ok()?;
+    let group_path = group_line.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let leaf = group_path.split('/').position(|name| name == "work" || name == "shim")?;
+    let run: PathBuf = group_path.split('/').take(leaf).collect();
     // Only groups made by daemons of this host lie beneath a directory with the prefix.
     let is_ours = run.parent()?.file_name()?.to_str()?.starts_with(PREFIX);
     let base = mount_point().ok()?;

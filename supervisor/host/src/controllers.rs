@@ -74,11 +74,11 @@ impl Unit {
     /// Finds the group of a process: `group` is its path below `mount`, and `environment` the environment it was
     /// started with (`proc_pid_environ(5)`).
     pub fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
-        let own = mount.join(group.trim_start_matches('/'));
+        let group_dir = mount.join(group.trim_start_matches('/'));
         let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
         let between = if hands_back { Between::HandedBack } else { Between::Kept };
-        let is = |leaf: &&str| own.file_name().is_some_and(|name| name == *leaf);
-        match (own.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
+        let is = |leaf: &&str| group_dir.file_name().is_some_and(|name| name == *leaf);
+        match (group_dir.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
             (Some(unit), Some(leaf))
                 if unit.join("cgroup.type").exists() && processes(unit).is_ok_and(|all| all.is_empty()) =>
             {
@@ -86,8 +86,9 @@ impl Unit {
             }
             _ => {
                 // Every group except the root has a type (cgroup-v2.rst, "Core Interface Files").
-                let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
-                Unit { dir: own, stands, between }
+                let stands =
+                    if group_dir.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
+                Unit { dir: group_dir, stands, between }
             }
         }
     }
@@ -187,9 +188,9 @@ impl Unit {
                 self.dir.display()
             ));
         }
-        let own = i32::try_from(std::process::id()).ok();
+        let own_pid = i32::try_from(std::process::id()).ok();
         let others =
-            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own).count();
+            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own_pid).count();
         (others > 0).then(|| {
             format!(
                 "{} has other processes ({others}); run the daemon as a service, or with: systemd-run --scope -p \

@@ -57,14 +57,14 @@ pub struct Failed {
 impl Failed {
     pub(super) fn of(spec: &RunSpec) -> Self {
         let named = spec.policy.filesystem.toolchain_home.clone();
-        let own = named.or_else(|| home_of(spec.surroundings.identity));
+        let home = named.or_else(|| home_of(spec.surroundings.identity));
         Failed {
             policy: spec.policy.clone(),
             around: spec.surroundings.clone(),
             command: spec.argv.first().cloned(),
             cwd: spec.cwd.clone(),
             search: spec.env.get("PATH").cloned(),
-            homes: Homes { own, others: home_of(None).into_iter().collect() },
+            homes: Homes { own: home, others: home_of(None).into_iter().collect() },
             tail: tail(&spec.log).unwrap_or_default(),
         }
     }

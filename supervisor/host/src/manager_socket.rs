@@ -139,8 +139,8 @@ fn require_closed(path: &Path) -> Result<(), Failure> {
     let meta = std::fs::symlink_metadata(path).map_err(|e| Failure::file("look at the socket", path, &e))?;
     let mode = meta.permissions().mode() & 0o777;
     let of_others = mode & 0o077;
-    let own = nix::unistd::geteuid().as_raw();
-    if of_others == 0 && (meta.uid() == own || meta.uid() == 0) {
+    let daemon_uid = nix::unistd::geteuid().as_raw();
+    if of_others == 0 && (meta.uid() == daemon_uid || meta.uid() == 0) {
         return Ok(());
     }
     Err(Failure::new(

@@ -21,7 +21,7 @@ pub fn closed(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failur
 
 /// Returns the existing directories of other roots.
 fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
-    let own = root.closed();
+    let closed_here = root.closed();
     let system = RootChoice { system: true, ..RootChoice::default() }.resolve(|_| None).ok();
     let user = RootChoice { user: true, ..RootChoice::default() };
     let user = user.resolve(|name| std::env::var_os(name).map(PathBuf::from)).ok();
@@ -32,7 +32,7 @@ fn places(root: &Root, config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
     }
     places.sort();
     places.dedup();
-    places.retain(|place| !own.contains(place) && place.is_dir());
+    places.retain(|place| !closed_here.contains(place) && place.is_dir());
     Ok(places)
 }
 

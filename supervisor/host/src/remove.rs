@@ -14,11 +14,11 @@ use super::worker_user::job_user;
 /// that user.
 pub fn remove_forgotten(dir: &Path) -> Result<(), Leftover> {
     use std::os::unix::fs::MetadataExt as _;
-    let own = nix::unistd::geteuid().as_raw();
+    let daemon_uid = nix::unistd::geteuid().as_raw();
     let identity = ["home", "tmp"]
         .into_iter()
         .filter_map(|name| std::fs::symlink_metadata(dir.join(name)).ok())
-        .find(|meta| meta.is_dir() && meta.uid() != own)
+        .find(|meta| meta.is_dir() && meta.uid() != daemon_uid)
         .map(|meta| job_user(meta.uid()));
     remove_private(dir, identity)
 }
@@ -29,9 +29,9 @@ pub fn remove_forgotten(dir: &Path) -> Result<(), Leftover> {
 /// Reason for the leftover. A missing directory is no error.
 pub fn remove_retained(dir: &Path, name: &str) -> Result<(), Leftover> {
     use std::os::unix::fs::MetadataExt as _;
-    let own = nix::unistd::geteuid().as_raw();
+    let daemon_uid = nix::unistd::geteuid().as_raw();
     let meta = std::fs::symlink_metadata(dir.join(name)).ok();
-    let of_another = meta.filter(|meta| meta.is_dir() && meta.uid() != own);
+    let of_another = meta.filter(|meta| meta.is_dir() && meta.uid() != daemon_uid);
     remove_place(dir, name, of_another.map(|meta| job_user(meta.uid())))
 }
 
@@ -105,12 +105,12 @@ pub fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Left
     let of_worker = ["home", "tmp"].map(|name| remove_place(dir, name, identity));
     // No worker can have written these.
     let [files, prompt, authorities] = ["files", "prompt", AUTHORITIES].map(|name| dir.join(name));
-    let own = [
+    let private_dirs = [
         unless_gone(&files, std::fs::remove_dir_all),
         unless_gone(&prompt, std::fs::remove_file),
         unless_gone(&authorities, std::fs::remove_file),
     ];
-    of_worker.into_iter().chain(own).collect::<Result<(), Leftover>>()?;
+    of_worker.into_iter().chain(private_dirs).collect::<Result<(), Leftover>>()?;
     unless_gone(dir, std::fs::remove_dir)
 }
 

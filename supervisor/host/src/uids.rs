@@ -124,10 +124,10 @@ impl Uids {
         if let Some(range) = known.as_of(board, ledger.stamp()) {
             return Ok(range);
         }
-        let own = known.ranges.get(&board).copied();
-        let given = self.enter(board, own, &ledger, config);
+        let known_range = known.ranges.get(&board).copied();
+        let given = self.enter(board, known_range, &ledger, config);
         // The ledger was changed by another root or damaged. The board keeps the range that this process assigned.
-        let range = match (given, own) {
+        let range = match (given, known_range) {
             (Ok(range), _) => range,
             (Err(failure), Some(range)) => {
                 tracing::warn!(%board, error = %failure, "uid_ledger_not_usable");

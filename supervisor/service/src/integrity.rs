@@ -19,9 +19,9 @@ const QUICK: u64 = 32 * 1024 * 1024;
 /// # Errors
 /// The first faults, if the check runs before the board is used.
 pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
-    let left = kernel::take_over(path, &boot_id()?);
+    let shutdown_state = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let beside = match left {
+    let beside = match shutdown_state {
         ShutdownState::Closed => true,
         ShutdownState::Open => size > QUICK,
         ShutdownState::Unknown => false,

@@ -180,8 +180,9 @@ fn take_terminal() -> io::Result<()> {
 /// Returns true if a command is a file in the run's own places, so that its failure concerns this run alone.
 fn is_the_runs(command: &Path, around: &policies::Surroundings) -> bool {
     let is_looked_up = command.components().count() == 1 && !command.is_absolute();
-    let own = [&around.workspace, &around.home, &around.tmp];
-    !is_looked_up && (!command.is_absolute() || own.into_iter().any(|place| command.starts_with(place)))
+    let run_directories = [&around.workspace, &around.home, &around.tmp];
+    !is_looked_up
+        && (!command.is_absolute() || run_directories.into_iter().any(|place| command.starts_with(place)))
 }
 
 /// A message of the shim to `confine`.

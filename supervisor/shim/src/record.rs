@@ -109,8 +109,12 @@ pub(crate) fn usage() -> Usage {
 /// The memory of the largest child; 0 where that may be the memory of this program itself, which the kernel counts for a child until it
 /// executes another one (`getrusage(2)`).
 fn largest(of_children: i64) -> u64 {
-    let own = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
-    if of_children > own.saturating_add(own / 2) { u64::try_from(of_children).unwrap_or(0) } else { 0 }
+    let of_shim = getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss());
+    if of_children > of_shim.saturating_add(of_shim / 2) {
+        u64::try_from(of_children).unwrap_or(0)
+    } else {
+        0
+    }
 }
 
 /// Returns the processor time of all children that were waited for, with their own, in microseconds.

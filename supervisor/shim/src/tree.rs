@@ -300,8 +300,8 @@ impl Children {
                 Some(children)
             }
             Self::Scanned(pairs) => {
-                let own = pairs.iter().filter(|(parent, _)| *parent == process.pid);
-                Some(own.map(|(_, child)| *child).collect())
+                let children = pairs.iter().filter(|(parent, _)| *parent == process.pid);
+                Some(children.map(|(_, child)| *child).collect())
             }
         }
     }

@@ -216,9 +216,9 @@ impl<'a> Watch<'a> {
 
     fn kill_from_now(&mut self) {
         let now = boottime_us();
-        let (stuck, left) =
+        let (stuck, unkillable) =
             self.rounds.take().map_or_else(Default::default, |rounds| (rounds.stuck, rounds.left));
-        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left });
+        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left: unkillable });
     }
 
     /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.

@@ -43,8 +43,8 @@ impl Corpus {
             Ok(()) => {}
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
         }
-        let left = fs::read(&path).ok().and_then(|bytes| whole(&bytes).map(<[u8]>::to_vec));
-        if let Some(input) = left {
+        let unfinished = fs::read(&path).ok().and_then(|bytes| whole(&bytes).map(<[u8]>::to_vec));
+        if let Some(input) = unfinished {
             self.write("ended", &input);
         }
         Some((file, path))

@@ -92,13 +92,13 @@ impl Private<'_> {
         let stashes = self.stashes();
         let more = more + stashes.len().saturating_sub(MOST);
         let numbered = stashes.into_iter().take(MOST).enumerate();
-        let mut kept = tags;
-        kept.extend(numbered.map(|(n, stash)| (format!("{}{n}", stashes_of(self.id)), stash)));
-        if let Some(Fault { object, why }) = kept.values().find_map(|tip| objects.fault(*tip)) {
+        let mut references = tags;
+        references.extend(numbered.map(|(n, stash)| (format!("{}{n}", stashes_of(self.id)), stash)));
+        if let Some(Fault { object, why }) = references.values().find_map(|tip| objects.fault(*tip)) {
             let task = self.id.clone();
             return Err(WorktreeError::KeptIncomplete { task, object: object.to_string(), why });
         }
-        keep_only(source, self.id, &kept)?;
+        keep_only(source, self.id, &references)?;
         if more > 0 {
             return Err(WorktreeError::KeptTooMany { task: self.id.clone(), most: MOST, more });
         }

@@ -83,12 +83,12 @@ impl Private<'_> {
         objects: &mut Objects<'_>,
     ) -> Result<Option<WorktreeError>, WorktreeError> {
         self.detach_from_foreign_branch(source)?;
-        let kept = self.keep(source, objects);
+        let publication = self.keep(source, objects);
         if let Some(tip) = self.tip().filter(|tip| *tip != given) {
             self.refuse_incomplete(source, tip, objects)?;
             self.move_branch(source, given, tip)?;
         }
-        Ok(kept.err())
+        Ok(publication.err())
     }
 
     /// Copies the objects that the worker made.

@@ -204,8 +204,8 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
 /// Converts a time to the board's type. Refuses times before 1970 and from `OPEN_END` on, which stands for "no end".
 fn kernel_time(at: jiff::Timestamp, text: &str) -> Result<Timestamp, WhenError> {
     let at = Timestamp::from_micros(at.as_microsecond());
-    let kept = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
-    if kept { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
+    let is_storable = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
+    if is_storable { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
 }
 
 /// Written with an offset, so that every reader understands the same point.

@@ -262,17 +262,17 @@ impl Collection {
                 return Ok(());
             };
             // A run that continues without its row still has a run directory.
-            let kept = self.root().run_dir(self.board.name(), id);
-            let kept = match self.sweep {
+            let run_dir = self.root().run_dir(self.board.name(), id);
+            let is_kept = match self.sweep {
                 Sweep::Look => {
                     matches!(
-                        runs::directory(&kept, Sweep::Look),
+                        runs::directory(&run_dir, Sweep::Look),
                         CollectResult::Foreign(_) | CollectResult::Stuck(_)
                     )
                 }
-                Sweep::Remove => kept.exists(),
+                Sweep::Remove => run_dir.exists(),
             };
-            if kept || self.is_open(id)? {
+            if is_kept || self.is_open(id)? {
                 return Ok(());
             }
             let run = self.board.readers().with(|view| view.run(id))?;

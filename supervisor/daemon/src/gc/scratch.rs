@@ -29,8 +29,12 @@ pub enum Owner {
 impl Owner {
     /// Returns the expected owner of a task's workspace. As root, each task has a uid of its own.
     pub fn of(worker_uid: Option<u32>) -> Self {
-        let own = nix::unistd::geteuid();
-        if own.is_root() { worker_uid.map_or(Owner::Nobody, Owner::Uid) } else { Owner::Uid(own.as_raw()) }
+        let daemon_uid = nix::unistd::geteuid();
+        if daemon_uid.is_root() {
+            worker_uid.map_or(Owner::Nobody, Owner::Uid)
+        } else {
+            Owner::Uid(daemon_uid.as_raw())
+        }
     }
 
     fn refuse(&self, found: u32) -> Option<String> {

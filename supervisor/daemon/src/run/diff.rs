@@ -156,12 +156,12 @@ fn left(
     if found.path != directory {
         return Err(gone(&format!("there is no {}", directory.display())));
     }
-    let own = nix::unistd::geteuid().as_raw();
-    let expected = last.run.worker_uid.unwrap_or(own);
+    let daemon_uid = nix::unistd::geteuid().as_raw();
+    let expected = last.run.worker_uid.unwrap_or(daemon_uid);
     if found.owner.uid != expected {
         return Err(gone(&format!("{} belongs to uid {} now", directory.display(), found.owner.uid)));
     }
-    let identity = (found.owner.uid != own).then(|| job_user(found.owner.uid));
+    let identity = (found.owner.uid != daemon_uid).then(|| job_user(found.owner.uid));
     // Changes of a later run there do not belong to this run.
     let is_last = runs
         .iter()

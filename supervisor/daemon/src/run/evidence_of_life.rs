@@ -43,15 +43,15 @@ pub(super) fn clear(facts: &RunFacts, records: Records) -> Result<Cleared, Strin
         (opened, Records::AsFarAsReadable) => opened.ok(),
     };
     let mark = |dir: Option<&RunDir>| remaining_processes::mark_of(&facts.run, dir, &facts.root);
-    let own = dir.as_ref().map(leftover::group_of).transpose();
-    let (mark, own) = match records {
-        Records::Needed => (mark(dir.as_ref())?, own?.flatten()),
+    let recorded_group = dir.as_ref().map(leftover::group_of).transpose();
+    let (mark, recorded_group) = match records {
+        Records::Needed => (mark(dir.as_ref())?, recorded_group?.flatten()),
         // The board alone knows the nonce of the claim, which all processes of the run carry.
         Records::AsFarAsReadable => {
-            (mark(dir.as_ref()).or_else(|_| mark(None))?, own.ok().flatten().flatten())
+            (mark(dir.as_ref()).or_else(|_| mark(None))?, recorded_group.ok().flatten().flatten())
         }
     };
-    let groups = facts.groups.iter().cloned().chain(own).collect();
+    let groups = facts.groups.iter().cloned().chain(recorded_group).collect();
     remaining_processes::clear(&mark, &groups)
 }
 

@@ -295,8 +295,8 @@ async fn gather_evidence(run: &Run, records: &Records) -> Option<Value> {
     if run.purpose == Purpose::Check {
         return None;
     }
-    let (begun, identity) = (records.run_state.as_ref()?.begun.clone()?, records.identity());
-    tokio::task::spawn_blocking(move || evidence::gather(&begun, identity)).await.ok()
+    let (git_start, identity) = (records.run_state.as_ref()?.begun.clone()?, records.identity());
+    tokio::task::spawn_blocking(move || evidence::gather(&git_start, identity)).await.ok()
 }
 
 /// Takes the declared artifacts out of the workspace, retrying during a shortage of the host. Most runs declare none.
@@ -346,8 +346,8 @@ async fn keep_files(context: &Context, key: &TaskKey, run: &Run, records: &Recor
     let Some(keeping) = records.run_state.as_ref().and_then(|run_state| run_state.keeping.clone()) else {
         return;
     };
-    let kept = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
-    let error = match kept {
+    let retained = tokio::task::spawn_blocking(move || keeping.keep(&root, identity)).await;
+    let error = match retained {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(panic) => panic.to_string(),
@@ -373,10 +373,10 @@ async fn close_workspace(context: &Context, board: &BoardHandle, key: &TaskKey) 
 async fn clean_places(context: &Context, board: &BoardHandle, run: kernel::RunId, records: &Records) {
     let (name, id) = (board.name(), board.id());
     let private = context.host.root.run_home(name, run);
-    let own = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
+    let run_group = context.host.cgroups.as_ref().ok().map(|cgroups| cgroups.run(name, run));
     // If this daemon runs in another cgroup than its predecessor, only the spec names the predecessor's cgroups.
     let recorded = records.spec.as_ref().and_then(|spec| spec.cgroup.clone());
-    let groups: BTreeSet<_> = own.into_iter().chain(recorded).collect();
+    let groups: BTreeSet<_> = run_group.into_iter().chain(recorded).collect();
     let noted = records.run_state.as_ref().map(RunState::identity);
     let doors = Arc::clone(&context.host.doors);
     // In a blocking thread, because it removes files.

@@ -84,13 +84,13 @@ pub(crate) fn prepare(
     check_secrets(order, &stores)?;
     let workspace = workspace_of(order)?;
     // The user decides about all that follows: places are made for it, and jobs run as it.
-    let own = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
-    let identity = place::identity(&workspace, &order.task, &own, &order.cancel)?;
+    let own_numbers = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
+    let identity = place::identity(&workspace, &order.task, &own_numbers, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = place::At { board: &order.board, workspaces: &workspaces };
     let asker = Asker { cancel: &order.cancel, told };
     let prepared = place::workspace(&workspace, &order.task, at, identity, &asker)?;
-    let begun = evidence::begin(&workspace, &prepared, identity, &order.cancel);
+    let git_start = evidence::begin(&workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
@@ -107,11 +107,11 @@ pub(crate) fn prepare(
         branch: branch.as_ref(),
     };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
-    let kept = kept(host, order, identity, &prepared.path)?;
+    let session_dir = kept(host, order, identity, &prepared.path)?;
     let resume = order
         .resume
         .as_ref()
-        .filter(|_| kept.as_ref().is_some_and(|kept| kept.state == SessionDirState::Existing));
+        .filter(|_| session_dir.as_ref().is_some_and(|kept| kept.state == SessionDirState::Existing));
     let context = match resume.map(|resume| &resume.next) {
         Some(Next::Resume(news)) => news,
         Some(Next::Fork(_)) | None => &order.context,
@@ -123,12 +123,12 @@ pub(crate) fn prepare(
     let private = Private::at(&home);
     let bin = host.root.bin();
     let places = places(&prepared, &private, &workspaces, &bin);
-    let link = order.lane.state().zip(kept.as_ref().map(|kept| kept.dir.as_path()));
+    let link = order.lane.state().zip(session_dir.as_ref().map(|kept| kept.dir.as_path()));
     let of_lane = order.lane.home_files(&order.task, &places, &prompt);
     let mut home_files = login_shell::with_files(of_lane);
     home_files.extend(order.lane.skill_files(&order.skills));
     private.make(identity, &prompt, &home_files, link)?;
-    let sessions = kept.as_ref().map(|kept| kept.dir.as_path());
+    let sessions = session_dir.as_ref().map(|kept| kept.dir.as_path());
     let keeping = inhabitant(order)
         .map(|who| kept_files::place(&host.root, who, &private.home, sessions, identity))
         .transpose()?
@@ -140,9 +140,9 @@ pub(crate) fn prepare(
     let cgroup = cgroup(host, order, spare.as_ref())?;
     // The socket is bound before the spec names it.
     let board = host.way(order, identity)?;
-    let kept = kept.map(|kept| kept.dir);
-    let own = std::iter::once(home).chain(kept.clone()).collect();
-    let closed = closed_places(host, order, &workspace, &prepared, own, &board)
+    let kept = session_dir.map(|kept| kept.dir);
+    let private_dirs = std::iter::once(home).chain(kept.clone()).collect();
+    let closed = closed_places(host, order, &workspace, &prepared, private_dirs, &board)
         .map_err(|e| LaunchError::refusal(Stage::FindRoots, Environment::Root, e))?;
     let start = start(order, places, &prompt, session, deadline, &board);
     let read = start.read.iter().cloned().chain(authorities::file(&order.policy, &private.home));
@@ -173,7 +173,7 @@ pub(crate) fn prepare(
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
         worktree: place::worktree(&workspace, &order.task.id),
         commit,
-        begun,
+        begun: git_start,
         reviewer: order.config.review.profile.clone(),
         keeping,
         share: Some(order.resources.clone()),
@@ -336,9 +336,9 @@ fn environment(
     around: &Surroundings,
 ) -> BTreeMap<String, String> {
     set.insert(ROOT_ID.to_owned(), host.root_id.clone());
-    let own = host.root.bin();
-    let installed = around.execute.iter().filter(|dir| **dir != own);
-    let programs: Vec<PathBuf> = std::iter::once(own.clone()).chain(search_path(installed)).collect();
+    let program_dir = host.root.bin();
+    let installed = around.execute.iter().filter(|dir| **dir != program_dir);
+    let programs: Vec<PathBuf> = std::iter::once(program_dir.clone()).chain(search_path(installed)).collect();
     let all = order.policy.environment(
         |name| std::env::var_os(name),
         around,

@@ -78,10 +78,10 @@ impl Host {
     /// Returns the cgroups that may belong to a run: the cgroup named after the run, and the cgroup in its spec. The
     /// latter has another name if the shim had waited for a run.
     pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
-        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let run_group = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
         let dir = RunDir::open(&self.root.run_dir(board, run));
         let recorded = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        own.into_iter().chain(recorded).collect()
+        run_group.into_iter().chain(recorded).collect()
     }
 }
 

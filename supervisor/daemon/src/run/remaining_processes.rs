@@ -75,11 +75,11 @@ pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mar
     let started = dir.map(|dir| unless_short(dir.started())).transpose().map_err(|e| unread(&e))?;
     let session = started.flatten().flatten().map(|started| started.worker.pid).or(run.worker_pid);
     let run_state = dir.map(|dir| RunState::read(dir.path())).transpose().map_err(|e| unread(&e))?.flatten();
-    let own = rustix::process::geteuid();
+    let daemon_uid = rustix::process::geteuid();
     let user = match &run_state {
-        Some(run_state) => Some(run_state.identity.map_or(own.as_raw(), |(uid, _)| uid)),
+        Some(run_state) => Some(run_state.identity.map_or(daemon_uid.as_raw(), |(uid, _)| uid)),
         // Only root gives workers other users.
-        None => (!own.is_root()).then_some(own.as_raw()),
+        None => (!daemon_uid.is_root()).then_some(daemon_uid.as_raw()),
     };
     let uid = run_state
         .filter(|run_state| run_state.exclusive_uid)
@@ -93,11 +93,11 @@ pub(super) fn mark_of(run: &Run, dir: Option<&RunDir>, root: &str) -> Result<Mar
 /// # Errors
 /// Names the processes with the mark that outlive SIGKILL.
 pub(super) fn clear(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Cleared, String> {
-    let left = kill_marked(mark, groups)?;
-    if survivors::are_surely(&left) {
-        return Err(format!("SIGKILL does not end {}", survivors::named(&left)));
+    let survivors = kill_marked(mark, groups)?;
+    if survivors::are_surely(&survivors) {
+        return Err(format!("SIGKILL does not end {}", survivors::named(&survivors)));
     }
-    Ok(if left.is_empty() { Cleared::Nothing } else { Cleared::Perhaps(survivors::named(&left)) })
+    Ok(if survivors.is_empty() { Cleared::Nothing } else { Cleared::Perhaps(survivors::named(&survivors)) })
 }
 
 /// Remains after all that surely belongs to the run has been ended.

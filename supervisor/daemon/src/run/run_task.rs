@@ -68,9 +68,9 @@ pub(crate) async fn run_task(
     context.tracer.claimed((board.id(), run.id), asked_at);
     let (tenant, ca) = (order.task.tenant.clone(), order.config.proxy.ca.clone());
     let (shared, place) = (Arc::clone(&context), (board.id(), run.id));
-    let (own, told_of) = (Arc::clone(&board), key.clone());
+    let (board_of_report, told_of) = (Arc::clone(&board), key.clone());
     let prepared = tokio::task::spawn_blocking(move || {
-        let own_gid = || Provision::own_gid(&shared.service, &own, &order.task.id);
+        let own_gid = || Provision::own_gid(&shared.service, &board_of_report, &order.task.id);
         let told = |files| shared.reports.offer(&told_of, Report::CheckingOut(files));
         let mut launch = launch::prepare(&shared.host, &order, &own_gid, &told)?;
         shared.tracer.prepared(place, SystemClock.now());

@@ -123,7 +123,7 @@ pub(super) fn fork(
     let (name, board) = (name_of(profile)?, root.sessions(board));
     let source = board.join(from.run.task_id.as_str()).join(name.as_str());
     let base = board.join(task.as_str());
-    let (dir, begun) = (base.join(name.as_str()), base.join(format!(".{name}.copy")));
+    let (dir, draft) = (base.join(name.as_str()), base.join(format!(".{name}.copy")));
     let is_there = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     if is_there(&dir) || !is_there(&source) {
         return Ok(());
@@ -133,17 +133,17 @@ pub(super) fn fork(
     make_dir(&board, 0o711).map_err(refused)?;
     make_dir(&base, 0o711).map_err(refused)?;
     // Remains of a daemon that was killed; no worker has used them.
-    if begun.symlink_metadata().is_ok() {
-        std::fs::remove_dir_all(&begun).map_err(|e| system(&e))?;
+    if draft.symlink_metadata().is_ok() {
+        std::fs::remove_dir_all(&draft).map_err(|e| system(&e))?;
     }
     // Copied under another name, so that a run finds the whole copy or none.
-    make_dir(&begun, 0o700).map_err(refused)?;
+    make_dir(&draft, 0o700).map_err(refused)?;
     let before = from.run.workspace_path.as_deref().map(Path::new);
     let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));
-    let left_out = match copy(&source, &begun, identity, moved.as_ref(), Bounds::FORK) {
+    let left_out = match copy(&source, &draft, identity, moved.as_ref(), Bounds::FORK) {
         Ok(left_out) => left_out,
         Err(error) => {
-            std::fs::remove_dir_all(&begun).ok();
+            std::fs::remove_dir_all(&draft).ok();
             let why = format!("the sessions of {} cannot be copied: {error}", from.run.task_id);
             return Err(match error {
                 // Another try cannot succeed, so a person must decide.
@@ -160,7 +160,7 @@ pub(super) fn fork(
         let (first, origin) = (left_out.first.unwrap_or_default(), &from.run.task_id);
         tracing::warn!(%task, %origin, entries = left_out.entries, first = %first.display(), "session_files_left_out");
     }
-    std::fs::rename(&begun, &dir).map_err(|e| system(&e))
+    std::fs::rename(&draft, &dir).map_err(|e| system(&e))
 }
 
 /// True if the name of a session can be an argument of a command and not be taken for an option.

@@ -32,8 +32,8 @@ pub(super) async fn note(board: &BoardHandle, key: &TaskKey, run: RunId, process
         |left: &Straggler| kernel::Straggler { pid: left.pid, name: left.name.clone(), state: left.state };
     let processes: Vec<kernel::Straggler> =
         processes.iter().take(UnkillableRecord::NAMED).map(told).collect();
-    let left = processes.clone();
-    match board.write(move |board| board.note_unkillable(run, &left)).await {
+    let stragglers = processes.clone();
+    match board.write(move |board| board.note_unkillable(run, &stragglers)).await {
         Ok(true) => tracing::error!(task = %key, %run, ?processes, "unkillable"),
         Ok(false) => {}
         Err(error) => tracing::warn!(task = %key, %run, %error, ?processes, "unkillable_not_noted"),

@@ -88,8 +88,8 @@ impl SimulatedDaemon {
             has_finished: false,
         };
         let open: Vec<Run> = on.bench.read(|view| view.open_runs());
-        let own: Vec<Run> = open.into_iter().filter(|run| run.holder == Holder::Supervisor).collect();
-        for run in &own {
+        let supervised: Vec<Run> = open.into_iter().filter(|run| run.holder == Holder::Supervisor).collect();
+        for run in &supervised {
             let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
             let task = on.bench.read(|view| view.task(&run.task_id));
             let live = LiveRun::of(&board, run, task.as_ref());
@@ -104,7 +104,7 @@ impl SimulatedDaemon {
             let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);
             daemon.lives.push(if is_forgotten { adopted.forgotten() } else { adopted });
         }
-        let is_over = |one: &&HostRun| own.iter().all(|run| run.id != one.run) && !one.is_locked();
+        let is_over = |one: &&HostRun| supervised.iter().all(|run| run.id != one.run) && !one.is_locked();
         let over: Vec<_> = on.host.all().filter(is_over).map(|run| run.run).collect();
         for run in over {
             on.host.remove(run);

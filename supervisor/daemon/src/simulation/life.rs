@@ -330,8 +330,8 @@ impl Life {
         let report = SandboxReport { policy: "default".to_owned(), landlock_abi: 0, layers: Vec::new() };
         let worker = ProcessIdentity { pid, start_ticks: 0, pidfs_inode: None };
         let record = StartedRecord { version: VERSION, worker, started_at_us: 0, report };
-        let begun = recorded.ok().filter(|is_news| *is_news).map(|_| on.bench.clock.now());
-        ("has begun", vec![Report::Started(Box::new(record), begun)])
+        let started_at = recorded.ok().filter(|is_news| *is_news).map(|_| on.bench.clock.now());
+        ("has begun", vec![Report::Started(Box::new(record), started_at)])
     }
 
     fn prove(&mut self, on: &mut SharedState<'_>) -> (&'static str, Vec<Report>) {

@@ -93,7 +93,7 @@ fn outcome_text<T>(what: &str, done: &Result<T, Error>) -> String {
 fn one(board: &mut Board<'_>, word: &str, id: &TaskId, chance: u64, by: &Actor) -> Result<(), Error> {
     let far = Duration::from_secs(1 + chance % 90);
     let odd = chance % 2 == 1;
-    let own = HoldOn { scope: HoldScope::Task, name: id.to_string() };
+    let of_task = HoldOn { scope: HoldScope::Task, name: id.to_string() };
     let named = PROFILES[usize::try_from(chance % 3).unwrap_or(0)];
     let of_profile = HoldOn { scope: HoldScope::Profile, name: named.to_owned() };
     let until = board.now().after(far);
@@ -123,9 +123,9 @@ fn one(board: &mut Board<'_>, word: &str, id: &TaskId, chance: u64, by: &Actor) 
         "archive" => board.archive(id, if odd { Detach::Unlink } else { Detach::Refuse }, by).map(drop),
         "unarchive" => board.unarchive(id, by).map(drop),
         "reopen" => board.reopen(id, None, by).map(drop),
-        "hold" => board.hold(&own, &new, by).map(drop),
+        "hold" => board.hold(&of_task, &new, by).map(drop),
         "hold the profile of" => board.hold(&of_profile, &new, by).map(drop),
-        "release" => board.release(&own, None, by).map(drop),
+        "release" => board.release(&of_task, None, by).map(drop),
         "release the profile of" => board.release(&of_profile, None, by).map(drop),
         "move" => {
             board.move_task(id, if odd { Destination::Triage } else { Destination::Queue }, by).map(drop)

@@ -105,8 +105,8 @@ impl StoredSessions {
 
     /// Ends the least recently used session among the owners that match.
     pub(super) fn end_last(&mut self, whose: impl Fn(&Owner) -> bool) {
-        let own = self.sessions.iter().filter(|session| whose(&session.owner));
-        if let Some(last) = own.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
+        let of_owner = self.sessions.iter().filter(|session| whose(&session.owner));
+        if let Some(last) = of_owner.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
             self.end(|session| session.id == last);
         }
     }

@@ -206,10 +206,10 @@ impl Browsers {
     pub fn by_cookie(&self, cookie: &str, browser: u32) -> Option<Arc<Session>> {
         let (digest, now) = (digest(cookie), SystemClock.now());
         let state = self.state();
-        let own = |session: &&Arc<Session>| {
+        let of_owner = |session: &&Arc<Session>| {
             session.cookie == digest && session.browser == browser && !session.is_over(now)
         };
-        state.stored.sessions.iter().find(own).cloned()
+        state.stored.sessions.iter().find(of_owner).cloned()
     }
 
     /// Records the use of a session, if the key belongs to it. Returns true if so.

@@ -60,8 +60,8 @@ impl DashboardConfig {
             return Some(format!("https://{}", authority.trim_end_matches(":443").to_ascii_lowercase()));
         }
         let port = self.listen.port();
-        let own = [self.listen.to_string(), format!("localhost:{port}")];
-        let is_own = own.iter().any(|own| {
+        let addresses = [self.listen.to_string(), format!("localhost:{port}")];
+        let is_own = addresses.iter().any(|own| {
             // Browsers omit the default port.
             let bare = own.strip_suffix(":80").filter(|_| port == 80);
             host.eq_ignore_ascii_case(own) || bare.is_some_and(|bare| host.eq_ignore_ascii_case(bare))

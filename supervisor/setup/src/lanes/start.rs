@@ -96,8 +96,8 @@ impl Lane {
 
     /// Returns the files for the worker's home, each with its text.
     pub fn home_files(&self, task: &Task, places: &RunPaths<'_>, prompt: &str) -> Vec<(PathBuf, String)> {
-        let own = self.own_texts(places);
-        self.files(&self.values(task, places, prompt, None, &own))
+        let texts = self.own_texts(places);
+        self.files(&self.values(task, places, prompt, None, &texts))
     }
 
     fn own_texts(&self, places: &RunPaths<'_>) -> OwnTexts {
@@ -139,14 +139,15 @@ impl Lane {
         }
         let texts = self.own_texts(&facts.places);
         let values = self.values(facts.task, &facts.places, facts.prompt, facts.session, &texts);
-        let own = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
+        let variables =
+            self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(&values)?)));
         let mut env = environment::variables(facts);
         env.retain(|name, _| !self.unset.contains(name));
         if self.terminal.is_some() {
             // The type of most people's terminals, whose sequences `attach` passes.
             env.insert("TERM".to_owned(), "xterm-256color".to_owned());
         }
-        env.extend(own);
+        env.extend(variables);
         let resumed = facts.session.map(str::to_owned);
         let (session, terminal) = (self.session, self.terminal);
         // Only the supervisor writes there, and the path is the same in each run: some programs file sessions by

@@ -64,9 +64,11 @@ impl RunLimits {
 
     fn among(&self, check: Option<Duration>, task: Option<Duration>, tenant: Option<Duration>) -> TimeLimit {
         let limit_from = |limit: Option<Duration>, from| limit.map(|limit| TimeLimit { limit, from });
-        let own = limit_from(check, LimitSource::Check).or(limit_from(task, LimitSource::Task));
-        let own = own.unwrap_or(self.max_runtime);
-        limit_from(tenant, LimitSource::Tenant).filter(|most| most.limit < own.limit).unwrap_or(own)
+        let stated = limit_from(check, LimitSource::Check).or(limit_from(task, LimitSource::Task));
+        let effective = stated.unwrap_or(self.max_runtime);
+        limit_from(tenant, LimitSource::Tenant)
+            .filter(|most| most.limit < effective.limit)
+            .unwrap_or(effective)
     }
 }
 

@@ -133,8 +133,8 @@ impl Input {
     pub(super) fn unread(&self) -> Vec<u32> {
         let Some(pipe) = &self.pipe else { return Vec::new() };
         // The pipe keeps unread bytes as long as its other end is open.
-        let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
-        let read = self.written.saturating_sub(left);
+        let unread = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        let read = self.written.saturating_sub(unread);
         self.ends
             .iter()
             .take(self.confirmed)

@@ -117,7 +117,7 @@ impl Dispatcher {
     /// Describes the stop in progress, for the caller who asked for one.
     pub(super) fn stop_plan(&self, asked: StopMode) -> StopPlan {
         let mode = self.stopping.unwrap_or(asked);
-        let left: Vec<&LiveRun> = self
+        let unendable: Vec<&LiveRun> = self
             .slots
             .values()
             .filter(|slot| slot.is_out_of_reach())
@@ -128,11 +128,11 @@ impl Dispatcher {
             pid: std::process::id(),
             mode,
             asked,
-            workers: self.slots.len() - left.len(),
+            workers: self.slots.len() - unendable.len(),
             ending,
             until: self.drain_until.filter(|_| mode == StopMode::Drain),
             grace_seconds: self.config.worker.grace().as_secs(),
-            left: left.into_iter().map(RemainingRun::of).collect(),
+            left: unendable.into_iter().map(RemainingRun::of).collect(),
             unserved: Vec::new(),
         }
     }

@@ -95,7 +95,7 @@ impl Plugins {
         let of = |plugin: &&Plugin| !plugin.manifest.events.is_empty();
         let listening = self.usable().filter(of).map(|plugin| plugin.name.clone()).collect();
         let disabled = self.names().filter(|name| matches!(self.find(name), Lookup::Disabled(_)));
-        let kept = disabled.filter_map(|name| name.parse().ok()).collect();
-        self.listed.then_some(Listening { listening, kept })
+        let disabled_names = disabled.filter_map(|name| name.parse().ok()).collect();
+        self.listed.then_some(Listening { listening, kept: disabled_names })
     }
 }
