@@ -184,7 +184,7 @@ impl Login<'_> {
             ))
             .hint("`keep` in the file of the lane names the files of a login"));
         }
-        let home = RetainedHome::of(self.root, self.assignee, self.tenant);
+        let home = RetainedHome::for_assignee(self.root, self.assignee, self.tenant);
         for (path, bytes) in &taken {
             home.write(path, bytes)?;
         }
@@ -218,7 +218,7 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(None);
     }
-    let range = Uids::of(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
+    let range = Uids::new(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
     Ok(Some(Identity { uid: range.first, gid: range.first }))
 }
 

@@ -384,6 +384,6 @@ fn elsewhere(path: PathBuf, git: PathBuf) -> GitError {
         return GitError::Elsewhere { git: git.canonicalize().unwrap_or(git), path, layout: Layout::Link };
     }
     let git = git.canonicalize().unwrap_or(git);
-    let layout = Layout::of(&git);
+    let layout = Layout::from_path(&git);
     GitError::Elsewhere { path, git, layout }
 }

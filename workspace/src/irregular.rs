@@ -59,14 +59,14 @@ impl fmt::Display for Irregular {
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: false };
-    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::containing(top), DEPTH)
 }
 
 /// Searches as [`find`] does, and skips sockets: the open of a socket never waits, and git makes some of its own.
 pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: true };
-    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::containing(top), DEPTH)
 }
 
 /// Searches a directory that only git and a worker write for the first entry that is neither a file nor a directory.
@@ -151,7 +151,7 @@ enum Area {
 }
 
 impl Area {
-    fn of(path: &Path) -> Self {
+    fn containing(path: &Path) -> Self {
         let inside = path.components().any(|part| part.as_os_str().as_bytes() == DOT_GIT);
         if inside { Self::Repository } else { Self::Work }
     }

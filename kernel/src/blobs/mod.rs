@@ -174,7 +174,7 @@ impl Blobs {
                 Err(source) => return Err(self.unread(digest, source)),
             }
         }
-        Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
+        Ok((Digest::from_hash(hash) != *digest).then_some(Flaw::Altered))
     }
 
     /// Reads a whole blob; returns its flaw if it does not match its name.
@@ -184,7 +184,7 @@ impl Blobs {
         // A longer file cannot be an attachment.
         let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
         read.map_err(|source| self.unread(digest, source))?;
-        let is_whole = Digest::of(Sha256::new_with_prefix(&bytes)) == *digest;
+        let is_whole = Digest::from_hash(Sha256::new_with_prefix(&bytes)) == *digest;
         Ok(if is_whole { Ok(bytes) } else { Err(Flaw::Altered) })
     }
 

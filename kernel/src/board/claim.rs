@@ -112,11 +112,11 @@ impl Board<'_> {
             claim_lock: Some(&lock),
             claim: Some(lease),
             token_hash: terms.token_hash.copied(),
-            ..NewRun::of(&task, purpose, &self.clock.boot_id(), now)
+            ..NewRun::by_supervisor(&task, purpose, &self.clock.boot_id(), now)
         })?;
         let payload = json!({ "lock": lock, "expires": lease.expires, "run_id": run });
         let label = actor.label();
-        let record = Record::new(EventKind::Claimed, payload, &label).of(run);
+        let record = Record::new(EventKind::Claimed, payload, &label).in_run(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         Ok(OpenClaim { task: task.id, workspace: task.workspace, run })

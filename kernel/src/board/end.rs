@@ -107,7 +107,7 @@ impl Board<'_> {
             Decision { error: Some(error.clone()), ..retry::plain(Outcome::Lost, then, from.failures) };
         let payload = json!({ "outcome": decision.outcome, "error": error, "verdict": run.verdict });
         let blocking = Blocking { kind: BlockKind::GaveUp, reason: Some(error), ..Blocking::default() };
-        let record = Record::new(EventKind::Lost, payload, SYSTEM).of(id).blocking(&blocking);
+        let record = Record::new(EventKind::Lost, payload, SYSTEM).in_run(id).blocking(&blocking);
         let change = Change::Ended { run: id, outcome: decision.outcome, then: decision.then };
         let to = self.shift(&run.task_id, &from, change, record)?;
         let bare = Ending {

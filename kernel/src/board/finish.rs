@@ -78,7 +78,7 @@ impl Board<'_> {
         if decision.outcome == Outcome::CheckPassed {
             (kind, payload) = self.event_of_passed_check(&run, decision.then)?;
         }
-        let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
+        let record = Record::new(kind, payload, SYSTEM).in_run(id).blocking(blocking.as_ref());
         // The fields of the task come before the move: the message about the move reads them.
         self.prepare(&run, &decision)?;
         if let Some(note) = &ending.branch_note {
@@ -199,7 +199,7 @@ impl Board<'_> {
         ended_at: Timestamp,
     ) -> Result<(), Error> {
         let (handoff, error) = (decision.handoff.as_ref(), decision.error.as_deref());
-        let of_handoff = Close::of(finished, handoff, error, ended_at);
+        let of_handoff = Close::without_process(finished, handoff, error, ended_at);
         let end = Close {
             summary: of_handoff.summary.or_else(|| last_words(decision, ending)),
             exit_code: ending.exit_code,

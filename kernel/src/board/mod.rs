@@ -137,7 +137,7 @@ impl<'a> Record<'a> {
     }
 
     /// Sets the run of the event.
-    fn of(self, run: impl Into<Option<RunId>>) -> Self {
+    fn in_run(self, run: impl Into<Option<RunId>>) -> Self {
         Self { run: run.into(), ..self }
     }
 

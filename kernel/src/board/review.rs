@@ -194,7 +194,7 @@ impl Board<'_> {
         self.keep_handoff(&task.id, handoff)?;
         self.keep_review(&task.id, request)?;
         let payload = requested(request);
-        let record = Record::new(EventKind::ReviewRequested, payload, label).of(run);
+        let record = Record::new(EventKind::ReviewRequested, payload, label).in_run(run);
         self.shift(&task.id, state_row, change, record)?;
         self.set(&task.id, &Field::NotBefore(None))?;
         self.settled(&task.id, Some(run))

@@ -95,7 +95,7 @@ impl Board<'_> {
             log_path: start.log_path.as_deref(),
             max_runtime: start.max_runtime,
             deadline_boottime: start.deadline_boottime,
-            ..NewRun::of(&task, purpose, &start.boot_id, self.now())
+            ..NewRun::by_supervisor(&task, purpose, &start.boot_id, self.now())
         });
         // The index of open runs refuses a second run; the state machine has the better message.
         let run = match run {
@@ -108,7 +108,7 @@ impl Board<'_> {
             self.tx.open_inbox(run)?;
         }
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
-        let record = Record::new(EventKind::Claimed, payload, SYSTEM).of(run);
+        let record = Record::new(EventKind::Claimed, payload, SYSTEM).in_run(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         self.expect_run(run)

@@ -158,7 +158,7 @@ impl Board<'_> {
         };
         let label = actor.label();
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
-        let record = Record::new(EventKind::Verdict, payload, &label).of(run);
+        let record = Record::new(EventKind::Verdict, payload, &label).in_run(run);
         self.shift(&task.id, state_row, change, record)?;
         if !self.tx.record_verdict(run, &verdict, &author, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
@@ -184,7 +184,7 @@ impl Board<'_> {
                 self.forget_failures(&task.id)?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
-                let record = Record::new(EventKind::Completed, completed(&handoff), &label).of(run);
+                let record = Record::new(EventKind::Completed, completed(&handoff), &label).in_run(run);
                 self.shift(&task.id, state_row, Change::Completed, record)?;
                 self.reevaluate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
@@ -248,13 +248,13 @@ impl Board<'_> {
         {
             // The task already waits, and goes on when its parents are done.
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
-            let record = Record::new(EventKind::DependencyWait, payload, label).of(run);
+            let record = Record::new(EventKind::DependencyWait, payload, label).in_run(run);
             self.shift(&task.id, state_row, Change::Reevaluated { gate: Gate::Parents }, record)?;
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;
         self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
-        let record = Record::new(event, payload, label).of(run).blocking(blocking);
+        let record = Record::new(event, payload, label).in_run(run).blocking(blocking);
         self.shift(&task.id, state_row, change, record)?;
         self.settled(&task.id, Some(run))
     }
@@ -274,9 +274,9 @@ impl Board<'_> {
     ) -> Result<RunId, Error> {
         let now = self.now();
         let boot = self.clock.boot_id();
-        let run = self.tx.insert_run(&NewRun::of(task, Purpose::Work, &boot, now))?;
+        let run = self.tx.insert_run(&NewRun::by_supervisor(task, Purpose::Work, &boot, now))?;
         let finished = Finished::new(&task.id, status, outcome);
-        self.tx.close_run(run, &Close::of(&finished, handoff, error, now))?;
+        self.tx.close_run(run, &Close::without_process(&finished, handoff, error, now))?;
         Ok(run)
     }
 

@@ -68,7 +68,7 @@ impl Request {
 
     /// Creates the key of a request. `body` is the whole content of the request.
     pub fn new(caller: Caller, verb: &'static str, id: RequestId, body: &[u8]) -> Self {
-        let body = Digest::of(sha2::Sha256::new_with_prefix(body));
+        let body = Digest::from_hash(sha2::Sha256::new_with_prefix(body));
         Self { caller, verb, id, body }
     }
 }

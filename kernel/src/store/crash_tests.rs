@@ -279,7 +279,7 @@ enum Death {
 }
 
 impl Death {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         match text {
             "committed" => Death::Committed,
             "through" => Death::Through,
@@ -305,7 +305,7 @@ const TOLD: &str = "told";
 fn a_process_that_dies() {
     let Ok(text) = env::var(VARIABLE) else { return };
     let [dir, group, death]: [&str; 3] = text.split(' ').collect::<Vec<_>>().try_into().unwrap();
-    let (group, death) = (group.parse().unwrap(), Death::of(death));
+    let (group, death) = (group.parse().unwrap(), Death::parse(death));
     env::set_current_dir(dir).unwrap();
     // The job that holds up the group commits first.
     let armed = Arc::new(AtomicBool::new(false));

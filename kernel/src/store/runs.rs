@@ -61,7 +61,7 @@ pub(crate) struct NewRun<'a> {
 
 impl<'a> NewRun<'a> {
     /// Returns a run of the supervisor with neither a claim nor a process.
-    pub(crate) fn of(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
+    pub(crate) fn by_supervisor(task: &'a Task, purpose: Purpose, boot_id: &'a str, now: Timestamp) -> Self {
         NewRun {
             task: &task.id,
             tenant: task.tenant.as_ref(),
@@ -109,7 +109,7 @@ pub(crate) struct Close<'a> {
 
 impl<'a> Close<'a> {
     /// Returns the end of a run without a known process.
-    pub(crate) fn of(
+    pub(crate) fn without_process(
         finished: &'a Finished,
         handoff: Option<&'a Handoff>,
         error: Option<&'a str>,

@@ -146,7 +146,7 @@ fn unit_of(process: &Path) -> Result<Unit, String> {
     let environ = process.join("environ");
     let environment = read_bounded(&environ, proc_file::ENVIRONMENT);
     let environment = environment.map_err(|e| format!("{}: {e}", environ.display()))?.bytes;
-    Ok(Unit::of(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
+    Ok(Unit::locate(&mount_point()?, &group_of(&process.join("cgroup"))?, &environment))
 }
 
 /// Returns the group of this process.

@@ -73,7 +73,7 @@ pub struct Handed {
 impl Unit {
     /// Finds the group of a process: `group` is its path below `mount`, and `environment` the environment it was
     /// started with (`proc_pid_environ(5)`).
-    pub fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
+    pub fn locate(mount: &Path, group: &str, environment: &[u8]) -> Self {
         let group_dir = mount.join(group.trim_start_matches('/'));
         let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
         let between = if hands_back { Between::HandedBack } else { Between::Kept };
@@ -268,7 +268,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "cpuset cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let unit = Unit::of(mount.path(), "/unit", b"");
+        let unit = Unit::locate(mount.path(), "/unit", b"");
         assert_eq!(unit.hand_on(), Handed { controllers: all(), gap: None });
         let control = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap();
         assert_eq!(control, "+cpu +memory +pids");
@@ -281,7 +281,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "memory pids\n", &format!("1\n{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/unit", b"").hand_on();
+        let handed = Unit::locate(mount.path(), "/unit", b"").hand_on();
         assert!(handed.controllers.is_empty() && handed.gap.unwrap().contains("other processes (1)"));
         assert!(!dir.join("main").exists());
     }
@@ -291,11 +291,11 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("supervisor.service");
         group(&dir, "cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
+        let handed = Unit::locate(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
         assert!(handed.gap.unwrap().contains("DelegateSubgroup=daemon"));
         assert!(!dir.join("main").exists());
         let handed =
-            Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
+            Unit::locate(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
         assert_eq!((handed.controllers, handed.gap), (all(), None));
         assert!(dir.join("main").exists());
     }
@@ -304,10 +304,10 @@ mod tests {
     fn what_is_not_handed_on_is_named() {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "memory pids\n", "");
-        let handed = Unit::of(mount.path(), "/unit", b"").look();
+        let handed = Unit::locate(mount.path(), "/unit", b"").look();
         assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
         group(&mount.path().join("bare"), "\n", "");
-        assert!(Unit::of(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
+        assert!(Unit::locate(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "cpu memory pids\n", "");
         group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
-        let unit = Unit::of(mount.path(), "/unit/daemon", b"");
+        let unit = Unit::locate(mount.path(), "/unit/daemon", b"");
         assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
         let weight =
             |group: &str| std::fs::read_to_string(mount.path().join(group).join("cpu.weight")).unwrap();

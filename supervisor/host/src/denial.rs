@@ -55,7 +55,7 @@ pub struct Failed {
 }
 
 impl Failed {
-    pub(super) fn of(spec: &RunSpec) -> Self {
+    pub(super) fn from_spec(spec: &RunSpec) -> Self {
         let named = spec.policy.filesystem.toolchain_home.clone();
         let home = named.or_else(|| home_of(spec.surroundings.identity));
         Failed {

@@ -231,7 +231,7 @@ pub fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return None;
     }
-    let task = Task::Deny { identity, failed: Box::new(Failed::of(spec)) };
+    let task = Task::Deny { identity, failed: Box::new(Failed::from_spec(spec)) };
     let failure = match ask(&task, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Denied(denied)) => return denied,
         Ok(Reply::Failed(failure)) | Err(failure) => failure,

@@ -53,7 +53,7 @@ mod tests {
             let root = choice.resolve(|_| None).unwrap();
             root.create().unwrap();
             let board = "00000000-0000-0000-0000-000000000001".parse().unwrap();
-            uids::Uids::of(&root).range(board, &config).unwrap();
+            uids::Uids::new(&root).range(board, &config).unwrap();
             root
         });
         let known = places(&roots[0], &config).unwrap();

@@ -21,7 +21,7 @@ use base::paths::{Root, make_dir};
 /// Size limit of a kept file, in bytes.
 pub const LARGEST: u64 = 256 << 10;
 
-/// Kept files of one assignee in one tenant, or without a tenant.
+/// Retained files of one assignee in one tenant, or without a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetainedHome {
     dir: PathBuf,
@@ -35,7 +35,7 @@ pub struct RetainedFile {
 
 impl RetainedHome {
     /// Returns the store of an assignee, which may be empty.
-    pub fn of(root: &Root, assignee: &Profile, tenant: Option<&Tenant>) -> Self {
+    pub fn for_assignee(root: &Root, assignee: &Profile, tenant: Option<&Tenant>) -> Self {
         RetainedHome { dir: root.kept().join(within(tenant)).join(file_name(assignee.as_str())) }
     }
 
@@ -111,9 +111,9 @@ pub fn for_run(
     tenant: Option<&Tenant>,
     files: &BTreeSet<PathBuf>,
 ) -> Result<BTreeMap<PathBuf, RetainedFile>, Failure> {
-    let mut found = RetainedHome::of(root, assignee, tenant).read(files)?;
+    let mut found = RetainedHome::for_assignee(root, assignee, tenant).read(files)?;
     if lane != assignee {
-        for (path, of_lane) in RetainedHome::of(root, lane, tenant).read(files)? {
+        for (path, of_lane) in RetainedHome::for_assignee(root, lane, tenant).read(files)? {
             if found.get(&path).is_none_or(|own| own.changed < of_lane.changed) {
                 found.insert(path, of_lane);
             }
@@ -217,7 +217,7 @@ mod tests {
         let root = root(dir.path());
         let [ann, bob]: [Profile; 2] = ["ann", "bob"].map(|name| name.parse().unwrap());
         let tenant: Tenant = "no-tenant".parse().unwrap();
-        let own = RetainedHome::of(&root, &ann, Some(&tenant));
+        let own = RetainedHome::for_assignee(&root, &ann, Some(&tenant));
         own.write(Path::new(".x/auth.json"), b"of ann").unwrap();
         let get = |who: &Profile, tenant| {
             let found = for_run(&root, who, &"agent".parse().unwrap(), tenant, &files()).unwrap();
@@ -240,7 +240,7 @@ mod tests {
         let [ann, lane]: [Profile; 2] = ["ann", "agent"].map(|name| name.parse().unwrap());
         let auth = Path::new(".x/auth.json");
         let put = |who: &Profile, text: &str, age: u64| {
-            let home = RetainedHome::of(&root, who, None);
+            let home = RetainedHome::for_assignee(&root, who, None);
             home.write(auth, text.as_bytes()).unwrap();
             let file = std::fs::File::open(home.dir().join(auth)).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();

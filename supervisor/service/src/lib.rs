@@ -44,7 +44,7 @@ use setup::config::definitions::Defect;
 use setup::roster::Roster;
 
 /// Notifications from boards to their daemon. Code with other requests to the daemon finds it by its own type
-/// (`daemon::OwnerLink::of`), so that boards need not know them.
+/// (`daemon::OwnerLink::from_service`), so that boards need not know them.
 pub trait Listener: Any + Debug + Send + Sync {
     /// Called after a commit that changed a board. Must not wait.
     fn board_changed(&self, board: &BoardName);
@@ -180,7 +180,7 @@ impl Service {
     pub fn new(root: Root, config: Config, mode: Mode) -> Self {
         let quotas = SharedQuotas::new(config.quotas());
         Service {
-            uids: Uids::of(&root),
+            uids: Uids::new(&root),
             browsers: Browsers::new(&root),
             root,
             quotas,

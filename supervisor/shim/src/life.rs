@@ -192,7 +192,7 @@ fn take_lease(lease: &LeaseSpec) -> Result<Lease, LeaseError> {
 
 fn not_begun(failure: FailedStart) -> ExitRecord {
     let ended_at_wall_us = Some(wall_us());
-    ExitRecord { ended_at_wall_us, ..ExitRecord::of(Cause::SpawnFailed(failure), boottime_us()) }
+    ExitRecord { ended_at_wall_us, ..ExitRecord::with_cause(Cause::SpawnFailed(failure), boottime_us()) }
 }
 
 fn store(slot: &ExitSlot, record: &ExitRecord) -> Result<(), ShimError> {

@@ -213,13 +213,13 @@ impl Tree {
         let mut members = Vec::new();
         let mut known = BTreeSet::from([self.me]);
         let mut queue: Vec<i32> =
-            Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.of(&me))?;
+            Process::new(self.me).map_or_else(|_| Some(Vec::new()), |me| source.children_of(&me))?;
         while let Some(pid) = queue.pop() {
             let Ok((process, member, parent)) = look(pid) else { continue };
             if !known.contains(&parent) || !known.insert(pid) {
                 continue;
             }
-            queue.extend(source.of(&process)?);
+            queue.extend(source.children_of(&process)?);
             let is_init = self.init.as_ref().is_some_and(|init| init.identity.pid == pid);
             // It is the shim's own, and ends when all others have been told to.
             if !is_init && !member.is_over {
@@ -289,7 +289,7 @@ impl Children {
     }
 
     /// The children of a process; none if that would be one thread too many.
-    fn of(&mut self, process: &Process) -> Option<Vec<i32>> {
+    fn children_of(&mut self, process: &Process) -> Option<Vec<i32>> {
         match self {
             Self::Listed(left) => {
                 let mut children = Vec::new();

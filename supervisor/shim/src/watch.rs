@@ -159,7 +159,7 @@ impl<'a> Watch<'a> {
         let now = boottime_us();
         if self.ended.is_none() {
             if self.ending.wants_look(now) {
-                self.ending.looked(now, Activity::of(&self.tree, self.run.heartbeat(), slept_us()));
+                self.ending.looked(now, Activity::sample(&self.tree, self.run.heartbeat(), slept_us()));
             }
             match self.ending.due(now) {
                 Some(Escalation::Terminate) => drop(self.tree.terminate()),
@@ -184,10 +184,11 @@ impl<'a> Watch<'a> {
     fn tell_unkillable(&mut self, now: u64) {
         let members = self.tree.members();
         let Some(rounds) = &mut self.rounds else { return };
-        if !rounds.stuck.looked(now, members.iter().map(Member::identity).collect()) {
+        if !rounds.stuck.check(now, members.iter().map(Member::identity).collect()) {
             return;
         }
-        let record = UnkillableRecord::of(members.into_iter().map(Straggler::from).collect(), now);
+        let record =
+            UnkillableRecord::from_processes(members.into_iter().map(Straggler::from).collect(), now);
         if rounds.left.as_ref().is_some_and(|left| left.is_as(&record)) {
             return;
         }

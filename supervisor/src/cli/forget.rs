@@ -36,7 +36,7 @@ pub(super) async fn forget(
     name: &Profile,
     tenant: Option<&Tenant>,
 ) -> Result<Forgotten, Failure> {
-    let was_kept = RetainedHome::of(client.root(), name, tenant).forget()?;
+    let was_kept = RetainedHome::for_assignee(client.root(), name, tenant).forget()?;
     let root = client.root();
     let settings = Settings { config: Config::load(root)?, roster: Roster::load(root) };
     let mut left = Vec::new();

@@ -243,7 +243,7 @@ async fn remove_workspaces(
                     let fate = gc::remove_worktree(root, &board, &task, &runs, loss);
                     return (task.id, fate);
                 }
-                let owner = Owner::of(task.worker_uid);
+                let owner = Owner::of_workspace(task.worker_uid);
                 let scratch = Scratch { root, board: &board, task: &task.id, owner, needed: &needed };
                 let fate = scratch.collect(Sweep::Remove);
                 (task.id, fate)

@@ -109,7 +109,7 @@ impl Verb for Claim {
                     .hint("supervisor claim <task>, or supervisor claim --assignee <name>"));
             }
         };
-        let provision = Provision::of(&call.service, call.board()?).await?;
+        let provision = Provision::for_board(&call.service, call.board()?).await?;
         let accounts = match &wanted {
             Wanted::Task(_) => Accounts::new(),
             Wanted::NextOf(_) => call.service.roster().accounts(&call.service.config()),

@@ -137,7 +137,7 @@ impl Verb for Dispatch {
         if self.dry_run {
             return plan(&call, self.max).await;
         }
-        let Some(daemon) = OwnerLink::of(&call.service) else {
+        let Some(daemon) = OwnerLink::from_service(&call.service) else {
             return Err(Failure::new(Code::Unreachable, "no daemon is running for this root"));
         };
         let live = daemon.ask(Event::Look).await?.live;
@@ -209,7 +209,7 @@ impl Command for Dispatch {
 
 /// Returns the daemon's free slots; without a daemon, the slots beside the runs that are still active.
 async fn room(call: &Call, roster: Arc<Roster>) -> Result<Capacity, Failure> {
-    if let Some(daemon) = OwnerLink::of(&call.service) {
+    if let Some(daemon) = OwnerLink::from_service(&call.service) {
         return daemon.ask(Event::Room).await;
     }
     let board = call.board()?.name().clone();

@@ -336,7 +336,7 @@ impl Verb for Status {
     }
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {
-        let snapshot = match OwnerLink::of(&call.service) {
+        let snapshot = match OwnerLink::from_service(&call.service) {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };

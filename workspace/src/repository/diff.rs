@@ -165,7 +165,7 @@ impl LineKind {
         }
     }
 
-    fn of(origin: char) -> Option<Self> {
+    fn from_origin(origin: char) -> Option<Self> {
         match origin {
             ' ' => Some(Self::Context),
             '+' => Some(Self::Added),
@@ -366,7 +366,7 @@ fn hunks(patch: &Patch<'_>, room: &mut usize) -> Result<(Vec<Hunk>, bool), git2:
         *room -= size;
         for number in 0..count {
             let line = patch.line_in_hunk(at, number)?;
-            let Some(kind) = LineKind::of(line.origin()) else { continue };
+            let Some(kind) = LineKind::from_origin(line.origin()) else { continue };
             let text = cut(line.content());
             lines += 1;
             let size = text.len() + AROUND;

@@ -141,11 +141,11 @@ impl Kinds<'_> {
     /// Refuses an object at which git fails.
     fn examine(&mut self, kind: ObjectType, data: &[u8]) -> Result<(), &'static str> {
         let parts = parts(kind, data)?;
-        let is_right = parts.iter().all(|part| self.of(part.id).is_none_or(|kind| kind == part.kind));
+        let is_right = parts.iter().all(|part| self.kind_of(part.id).is_none_or(|kind| kind == part.kind));
         if is_right { Ok(()) } else { Err(MISNAMED) }
     }
 
-    fn of(&mut self, id: Oid) -> Option<ObjectType> {
+    fn kind_of(&mut self, id: Oid) -> Option<ObjectType> {
         let (own, shared) = (self.own, self.shared);
         let header = || own.read_header(id).or_else(|_| shared.read_header(id));
         *self.found.entry(id).or_insert_with(|| header().ok().map(|(_, kind)| kind))

@@ -168,7 +168,7 @@ impl Collection {
                     items.extend(foreign(Kind::Workspace, path, Some(&id), "its task worked elsewhere"));
                     return Ok(());
                 }
-                Some(task) => Owner::of(task.worker_uid),
+                Some(task) => Owner::of_workspace(task.worker_uid),
                 None if !known => {
                     let why = "no task of this board has had this id";
                     items.extend(foreign(Kind::Workspace, path, Some(&id), why));
@@ -177,11 +177,11 @@ impl Collection {
                 None if nix::unistd::geteuid().is_root() => {
                     former.clone().map_or(Owner::Nobody, Owner::Former)
                 }
-                None => Owner::of(None),
+                None => Owner::of_workspace(None),
             };
             let scratch =
                 Scratch { root: self.root(), board: self.board.name(), task: &id, owner, needed: &needed };
-            items.extend(Item::of(Kind::Workspace, path, Some(&id), scratch.collect(self.sweep)));
+            items.extend(Item::for_path(Kind::Workspace, path, Some(&id), scratch.collect(self.sweep)));
             Ok(())
         })
     }
@@ -199,7 +199,7 @@ impl Collection {
                     let terms = worktrees::CollectTerms { sweep: self.sweep, loss: Loss::Refuse };
                     let (root, board) = (self.root(), self.board.name());
                     let result = worktrees::collect(worktree, &path, &runs, root, board, terms);
-                    items.extend(Item::of(Kind::Worktree, &path, Some(&task.id), result));
+                    items.extend(Item::for_path(Kind::Worktree, &path, Some(&task.id), result));
                 }
                 if self.is_late() {
                     return Ok(Some(task.id.to_string()));
@@ -229,7 +229,7 @@ impl Collection {
                 }
                 None if known => {
                     let result = logs::of_deleted(self.root(), self.board.name(), &id, self.sweep);
-                    items.extend(Item::of(Kind::Log, path, Some(&id), result));
+                    items.extend(Item::for_path(Kind::Log, path, Some(&id), result));
                 }
                 None => {
                     let why = "no task of this board has had this id";
@@ -248,7 +248,7 @@ impl Collection {
                 Ok(id) if name == number && self.is_open(id)? => CollectResult::Absent,
                 Ok(_) => runs::directory(path, self.sweep),
             };
-            items.extend(Item::of(Kind::RunDirectory, path, None, result));
+            items.extend(Item::for_path(Kind::RunDirectory, path, None, result));
             Ok(())
         })
     }
@@ -276,7 +276,7 @@ impl Collection {
                 return Ok(());
             }
             let run = self.board.readers().with(|view| view.run(id))?;
-            items.extend(Item::of(Kind::Home, path, None, runs::home(path, run.as_ref(), self.sweep)));
+            items.extend(Item::for_path(Kind::Home, path, None, runs::home(path, run.as_ref(), self.sweep)));
             Ok(())
         })
     }
@@ -295,7 +295,7 @@ impl Collection {
                 None if !known => CollectResult::Foreign("no task of this board has had this id".to_owned()),
                 Some(_) | None => sessions::of_task(root, board, &id, self.sweep),
             };
-            items.extend(Item::of(Kind::Sessions, path, Some(&id), result));
+            items.extend(Item::for_path(Kind::Sessions, path, Some(&id), result));
             Ok(())
         })
     }
@@ -303,7 +303,7 @@ impl Collection {
     fn attachments(&self, items: &mut Vec<Item>) -> Result<Option<String>, Failure> {
         for (path, bytes) in self.board.sweep_blobs(&kernel::SweepScope::All, self.sweep)?.files {
             let result = CollectResult::Gone(workspace::Size { bytes, entries: 1 });
-            items.extend(Item::of(Kind::Attachment, &path, None, result));
+            items.extend(Item::for_path(Kind::Attachment, &path, None, result));
         }
         Ok(None)
     }
@@ -387,5 +387,5 @@ impl Collection {
 }
 
 fn foreign(kind: Kind, path: &Path, task: Option<&TaskId>, why: &str) -> Option<Item> {
-    Item::of(kind, path, task, CollectResult::Foreign(why.to_owned()))
+    Item::for_path(kind, path, task, CollectResult::Foreign(why.to_owned()))
 }

@@ -80,7 +80,12 @@ pub struct Item {
 
 impl Item {
     /// Makes the item of a path; none if nothing exists.
-    pub(super) fn of(kind: Kind, path: &Path, task: Option<&TaskId>, result: CollectResult) -> Option<Self> {
+    pub(super) fn for_path(
+        kind: Kind,
+        path: &Path,
+        task: Option<&TaskId>,
+        result: CollectResult,
+    ) -> Option<Self> {
         let (size, why) = match result {
             CollectResult::Absent => return None,
             CollectResult::Gone(size) => (size, None),

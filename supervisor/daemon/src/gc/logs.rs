@@ -37,7 +37,7 @@ pub(super) fn of_deleted(root: &Root, board: &BoardName, task: &TaskId, sweep: S
 
 /// Collects the logs of a task's runs that ended before a time.
 pub(super) fn of_task(dir: &Path, task: &TaskId, runs: &[Run], before: Timestamp, sweep: Sweep) -> Vec<Item> {
-    let item = |path: &Path, result| Item::of(Kind::Log, path, Some(task), result);
+    let item = |path: &Path, result| Item::for_path(Kind::Log, path, Some(task), result);
     if let Err(result) = places::directory(dir) {
         return item(dir, result).into_iter().collect();
     }

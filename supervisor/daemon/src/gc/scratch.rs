@@ -28,7 +28,7 @@ pub enum Owner {
 
 impl Owner {
     /// Returns the expected owner of a task's workspace. As root, each task has a uid of its own.
-    pub fn of(worker_uid: Option<u32>) -> Self {
+    pub fn of_workspace(worker_uid: Option<u32>) -> Self {
         let daemon_uid = nix::unistd::geteuid();
         if daemon_uid.is_root() {
             worker_uid.map_or(Owner::Nobody, Owner::Uid)
@@ -124,7 +124,7 @@ pub fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<
         )));
     }
     let needed: BTreeSet<PathBuf> = needed.into_iter().map(PathBuf::from).collect();
-    let owner = Owner::of(task.worker_uid);
+    let owner = Owner::of_workspace(task.worker_uid);
     let scratch = Scratch { root, board: board.name(), task: id, owner, needed: &needed };
     Ok(scratch.collect(Sweep::Remove))
 }

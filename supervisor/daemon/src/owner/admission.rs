@@ -98,7 +98,7 @@ fn slots(cap: usize, depth: u32) -> usize {
 
 impl Claim {
     /// Makes the claim of a candidate.
-    pub fn of(board: &BoardName, candidate: &Candidate, known: RosterAndConfig<'_>) -> Self {
+    pub fn for_candidate(board: &BoardName, candidate: &Candidate, known: RosterAndConfig<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
         let claimant =
             Claimant { tenant: candidate.tenant.clone(), profile: Some(candidate.assignee.clone()) };
@@ -119,7 +119,7 @@ impl Claim {
         known: RosterAndConfig<'_>,
     ) -> Self {
         let profile = claimant.profile.as_ref();
-        let needs = profile.map(|profile| Needs::of(&key, profile, policy, workspace, known));
+        let needs = profile.map(|profile| Needs::for_task(&key, profile, policy, workspace, known));
         let resources = profile
             .map(|profile| known.roster.resource_claim(profile, known.config))
             .unwrap_or_default()
@@ -196,7 +196,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds up claims.
-    pub(crate) fn of<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
+    pub(crate) fn from_claims<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
         let mut tally = Tally::default();
         for claim in running {
             tally.add(claim);

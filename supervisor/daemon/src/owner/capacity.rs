@@ -38,7 +38,7 @@ pub struct Capacity {
 impl Capacity {
     /// Makes the capacity beside running tasks, with nothing else known.
     pub fn with_running<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
-        let mut tally = Tally::of(running);
+        let mut tally = Tally::from_claims(running);
         if config.names_tenants() {
             tally.share();
         }

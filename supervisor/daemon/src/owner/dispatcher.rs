@@ -43,7 +43,7 @@ struct Slot {
 
 impl Slot {
     /// Makes the slot of a claim without any report yet.
-    fn of(claim: Claim) -> Self {
+    fn for_claim(claim: Claim) -> Self {
         Slot { claim, live: None, shim: None, stop_sent: None, is_finishing: false }
     }
 }
@@ -111,7 +111,7 @@ impl Dispatcher {
         let claimant = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
         let claim = Claim::taking(key.clone(), claimant, &live.workspace, needs, resources);
         let claim = claim.prepared().for_question(live.consult);
-        self.slots.insert(key, Slot { live: Some(live), ..Slot::of(claim) });
+        self.slots.insert(key, Slot { live: Some(live), ..Slot::for_claim(claim) });
     }
 
     /// Decides on an event. `now` is the real-time clock.
@@ -255,7 +255,7 @@ impl Dispatcher {
             match capacity.admit(&claim) {
                 Ok(()) => {
                     self.started += 1;
-                    let slot = Slot::of(claim.clone());
+                    let slot = Slot::for_claim(claim.clone());
                     self.backoff.try_environments(&claim.key, claim.environments());
                     self.backoff.try_host(&claim.key, claim.tenant.as_ref());
                     let charge = self.backoff.charge(&claim.key);

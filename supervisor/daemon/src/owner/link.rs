@@ -78,7 +78,7 @@ impl Listener for OwnerLink {
 
 impl OwnerLink {
     /// Returns the link to the owner loop of the daemon that serves these boards; none outside of a daemon.
-    pub fn of(service: &Service) -> Option<&Self> {
+    pub fn from_service(service: &Service) -> Option<&Self> {
         let daemon: &dyn Any = service.daemon()?.as_ref();
         daemon.downcast_ref()
     }

@@ -59,7 +59,7 @@ pub fn scan(
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
             return;
         }
-        let claim = Claim::of(board, &candidate, RosterAndConfig { roster, config: &config })
+        let claim = Claim::for_candidate(board, &candidate, RosterAndConfig { roster, config: &config })
             .for_question(candidate.consult);
         match capacity.admit(&claim) {
             Ok(()) => found.admitted.push((candidate, claim)),
@@ -81,7 +81,7 @@ pub fn scan(
             Err(why) if why.is_claimed() => return CandidateChoice::Left(Reach::Profile),
             Err(_) => return CandidateChoice::Left(Reach::Task),
         }
-        let claim = Claim::of(board, candidate, RosterAndConfig { roster, config: &config });
+        let claim = Claim::for_candidate(board, candidate, RosterAndConfig { roster, config: &config });
         match capacity.admit(&claim) {
             Ok(()) => {
                 found.admitted.push((candidate.clone(), claim));

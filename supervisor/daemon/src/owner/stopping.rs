@@ -75,7 +75,7 @@ pub struct RemainingRun {
 
 impl RemainingRun {
     /// Describes a live run.
-    pub fn of(live: &LiveRun) -> Self {
+    pub fn from_live(live: &LiveRun) -> Self {
         RemainingRun {
             task: live.task.clone(),
             run: live.run,

@@ -100,7 +100,7 @@ pub(super) async fn claim(
         takes_messages: lane.takes_messages(),
     };
     // Awaited before the transaction, because the search for a range of uids may block.
-    let provision = Provision::of(&context.service, board).await.map_err(pausing)?;
+    let provision = Provision::for_board(&context.service, board).await.map_err(pausing)?;
     let id = candidate.task.clone();
     let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
     let (logs, board_name) = (context.host.root.clone(), board.name().clone());

@@ -51,7 +51,7 @@ async fn tell(context: &Context, key: &TaskKey, report: Option<Report>) {
 /// for the board.
 pub(crate) fn not_started(terms: &Terms, failed: FailedStart) -> (Option<Report>, Ending) {
     let fault = match &terms.needs {
-        Some(needs) => Fault::of(&failed, needs),
+        Some(needs) => Fault::from_failed_start(&failed, needs),
         // The profile no longer exists, so no other task waits for its environments.
         None => Fault::Task,
     };
@@ -126,7 +126,7 @@ pub(super) async fn conclude(
                         continue;
                     }
                     Ok(Proof::Unkillable(left)) => {
-                        let leftover = leftover.get_or_insert_with(|| Leftover::of(board, run.id));
+                        let leftover = leftover.get_or_insert_with(|| Leftover::before_checks(board, run.id));
                         context.tell(key, leftover.checked(board, key, run.id, left).await).await;
                         tokio::time::sleep(RETRY).await;
                         continue;

@@ -137,7 +137,7 @@ pub struct Needs {
 
 impl Needs {
     /// Returns the environments that the run of a task needs. Does no input or output.
-    pub fn of(
+    pub fn for_task(
         key: &TaskKey,
         profile: &Profile,
         policy: Option<&str>,

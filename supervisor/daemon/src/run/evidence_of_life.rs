@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn record(ended_at_us: u64, ended_at_wall_us: Option<i64>) -> ExitRecord {
-        ExitRecord { code: Some(0), ended_at_wall_us, ..ExitRecord::of(Cause::Exited, ended_at_us) }
+        ExitRecord { code: Some(0), ended_at_wall_us, ..ExitRecord::with_cause(Cause::Exited, ended_at_us) }
     }
 
     #[test]

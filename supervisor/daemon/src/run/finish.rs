@@ -51,7 +51,8 @@ pub(super) async fn finish(
         return context.tracer.forget((board.id(), run.id));
     }
     let path = context.host.root.run_dir(board.name(), run.id);
-    let records = Arc::new(Records::of(&mut EndDelay::new(context, board, key, run), path.clone()).await);
+    let records =
+        Arc::new(Records::read_retrying(&mut EndDelay::new(context, board, key, run), path.clone()).await);
     // Sealed first: only a sealed tree is safe for the steps below.
     let (mut taken, ended_worktree) = seal(context, key, run, &records).await;
     taken.join(TakenFiles::lost(records.unsealed(run).into_iter().collect()));
@@ -207,7 +208,7 @@ async fn seal(
                     tracing::warn!(task = %key, run = %run.id, path = one.path, reason = one.reason, "sealed");
                 }
                 let lost = std::mem::take(&mut sealed.lost);
-                return (TakenFiles::lost(lost), Some(EndedWorktree::of(worktree, start, sealed)));
+                return (TakenFiles::lost(lost), Some(EndedWorktree::new(worktree, start, sealed)));
             }
             Ok(Err(why)) => format!("its worktree cannot be closed: {why}"),
             Err(panic) => panic.to_string(),

@@ -124,7 +124,7 @@ impl Keeping {
                 }
             };
             if !bytes.is_empty() && current.is_none_or(|file| file.bytes != bytes) {
-                RetainedHome::of(root, &self.assignee, self.tenant.as_ref()).write(path, &bytes)?;
+                RetainedHome::for_assignee(root, &self.assignee, self.tenant.as_ref()).write(path, &bytes)?;
             }
         }
         Ok(())

@@ -108,7 +108,7 @@ fn look(dir: &RunDir) -> Doing {
     let pid = dir.pid().ok().flatten().map(|record| record.shim.pid);
     // `t` is a traced process (proc_pid_stat(5)). Checked first, because a shim can also be stopped after it has
     // recorded the end.
-    if let Some(Ok(stat)) = pid.map(ProcessStat::of)
+    if let Some(Ok(stat)) = pid.map(ProcessStat::of_process)
         && matches!(stat.state, 'T' | 't')
     {
         return Doing::Stopped;

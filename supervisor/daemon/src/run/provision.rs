@@ -32,7 +32,7 @@ pub struct TaskResources {
 }
 
 impl Provision {
-    pub async fn of(service: &Arc<Service>, board: &BoardHandle) -> Result<Self, Failure> {
+    pub async fn for_board(service: &Arc<Service>, board: &BoardHandle) -> Result<Self, Failure> {
         let workspaces = service.root().workspaces(board.name());
         if !nix::unistd::geteuid().is_root() {
             return Ok(Provision { uids: None, workspaces });

@@ -30,7 +30,7 @@ pub(super) struct Records {
 impl Records {
     /// Reads the records, retrying during a shortage. If a person reclaims the task meanwhile, returns the readable
     /// part.
-    pub(super) async fn of(trouble: &mut EndDelay<'_>, path: PathBuf) -> Self {
+    pub(super) async fn read_retrying(trouble: &mut EndDelay<'_>, path: PathBuf) -> Self {
         loop {
             let place = path.clone();
             let why = match tokio::task::spawn_blocking(move || Self::read(&place)).await {

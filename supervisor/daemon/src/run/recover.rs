@@ -43,12 +43,12 @@ pub(crate) fn recover(context: &Arc<Context>, board: &Arc<BoardHandle>) -> Resul
     for run in &runs {
         let key = TaskKey { board: board.name().clone(), task: run.task_id.clone() };
         let task = board.readers().with(|view| view.task(&run.task_id))?;
-        let live = LiveRun::of(board.name(), run, task.as_ref());
+        let live = LiveRun::from_run(board.name(), run, task.as_ref());
         let known = RosterAndConfig { roster: &context.service.roster(), config: &context.service.config() };
         let needs = run
             .profile
             .as_ref()
-            .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
+            .map(|profile| Needs::for_task(&key, profile, run.policy.as_deref(), &live.workspace, known));
         let named = task.as_ref().map(|task| task.pools.clone()).unwrap_or_default();
         let resources = resources_of(context, board.name(), run, &named, known);
         let terms = Terms { needs: needs.clone(), charge: Charge::Environment };

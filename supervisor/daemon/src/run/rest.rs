@@ -23,8 +23,8 @@ pub(super) struct EndedWorktree {
 }
 
 impl EndedWorktree {
-    /// Returns the ground of a run that began at a commit.
-    pub(super) fn of(worktree: Worktree, start: Option<&str>, sealed: SealedTree) -> Self {
+    /// Returns the worktree of a run that began at a commit.
+    pub(super) fn new(worktree: Worktree, start: Option<&str>, sealed: SealedTree) -> Self {
         let span = Span { start: start.map(str::to_owned), tip: sealed.tip };
         EndedWorktree { worktree, span, is_taken: sealed.is_taken }
     }

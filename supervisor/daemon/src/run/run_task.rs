@@ -55,7 +55,7 @@ pub(crate) async fn run_task(
         }
     };
     failpoint::pass("after-claim");
-    let live = LiveRun::of(board.name(), &order.run, Some(&order.task));
+    let live = LiveRun::from_run(board.name(), &order.run, Some(&order.task));
     context.tell(&key, Report::Claimed(Box::new(live))).await;
     let run = order.run.clone();
     if run.purpose != Purpose::Check {

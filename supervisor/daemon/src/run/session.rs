@@ -139,7 +139,7 @@ pub(super) fn fork(
     // Copied under another name, so that a run finds the whole copy or none.
     make_dir(&draft, 0o700).map_err(refused)?;
     let before = from.run.workspace_path.as_deref().map(Path::new);
-    let moved = projects.zip(before).map(|(projects, before)| Moved::of(projects, before, workspace));
+    let moved = projects.zip(before).map(|(projects, before)| Moved::between(projects, before, workspace));
     let left_out = match copy(&source, &draft, identity, moved.as_ref(), Bounds::FORK) {
         Ok(left_out) => left_out,
         Err(error) => {

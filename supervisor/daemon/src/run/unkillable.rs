@@ -51,7 +51,7 @@ pub(super) struct Leftover {
 
 impl Leftover {
     /// Makes the state before the first check.
-    pub(super) fn of(board: &BoardHandle, run: RunId) -> Self {
+    pub(super) fn before_checks(board: &BoardHandle, run: RunId) -> Self {
         let is_unkillable = board.readers().with(|view| view.is_unkillable(run)).unwrap_or(false);
         Leftover { stuck: Stuck::default(), is_unkillable, noted: Vec::new() }
     }
@@ -64,7 +64,7 @@ impl Leftover {
         run: RunId,
         left: Vec<Straggler>,
     ) -> Report {
-        self.is_unkillable |= self.stuck.looked(boottime_us(), left.iter().map(|one| one.pid).collect());
+        self.is_unkillable |= self.stuck.check(boottime_us(), left.iter().map(|one| one.pid).collect());
         if !self.is_unkillable {
             let count = Counted(left.len() as u64, "process");
             return Report::Delayed(

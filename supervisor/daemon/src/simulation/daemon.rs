@@ -92,11 +92,11 @@ impl SimulatedDaemon {
         for run in &supervised {
             let key = TaskKey { board: board.clone(), task: run.task_id.clone() };
             let task = on.bench.read(|view| view.task(&run.task_id));
-            let live = LiveRun::of(&board, run, task.as_ref());
+            let live = LiveRun::from_run(&board, run, task.as_ref());
             let known = RosterAndConfig { roster: &on.fixtures.roster, config: &on.config };
             let profile = run.profile.as_ref();
             let needs = profile
-                .map(|profile| Needs::of(&key, profile, run.policy.as_deref(), &live.workspace, known));
+                .map(|profile| Needs::for_task(&key, profile, run.policy.as_deref(), &live.workspace, known));
             let named = task.map(|task| task.pools).unwrap_or_default();
             let resources = profile.map(|profile| on.fixtures.roster.resource_claim(profile, &on.config));
             daemon.dispatcher.adopt(live, needs.clone(), resources.unwrap_or_default().with(&named));

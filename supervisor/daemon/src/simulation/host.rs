@@ -291,7 +291,7 @@ impl HostRun {
             let errno = if dice.one_in(3) { nix::errno::Errno::ENOSPC } else { nix::errno::Errno::ENOENT };
             let failed = FailedStart::new(step, &std::io::Error::from_raw_os_error(errno as i32));
             if let Some(records) = &mut self.records {
-                records.exit = Some(ExitRecord::of(Cause::SpawnFailed(failed), now_us));
+                records.exit = Some(ExitRecord::with_cause(Cause::SpawnFailed(failed), now_us));
             }
             self.worker = WorkerLife::Gone;
             self.shim = ShimLife::Finished;
@@ -314,7 +314,7 @@ impl HostRun {
             records.exit = Some(ExitRecord {
                 code: Some(code),
                 ended_at_wall_us: wall,
-                ..ExitRecord::of(cause, now_us)
+                ..ExitRecord::with_cause(cause, now_us)
             });
         }
     }

@@ -95,13 +95,13 @@ impl Life {
     /// Makes the life of a run that is to be claimed.
     pub(super) fn starting(key: TaskKey, attempt: Attempt, cancel: CancellationToken) -> Self {
         let terms = attempt.terms.clone();
-        Life { cancel, ..Self::of(key, terms, Stage::Claim(Box::new(attempt))) }
+        Life { cancel, ..Self::new(key, terms, Stage::Claim(Box::new(attempt))) }
     }
 
     /// Makes the life of a run that an earlier daemon started.
     pub(super) fn adopted(key: TaskKey, run: Run, needs: Option<Needs>) -> Self {
         let terms = Terms { needs, charge: Charge::Environment };
-        Life { run: Some(run), ..Self::of(key, terms, Stage::Watch { is_child: false }) }
+        Life { run: Some(run), ..Self::new(key, terms, Stage::Watch { is_child: false }) }
     }
 
     /// Treats every run of an earlier daemon as over: a planted fault.
@@ -109,7 +109,7 @@ impl Life {
         Life { stage: Stage::End(Box::new(Ending::new(EndCause::NeverStarted))), ..self }
     }
 
-    fn of(key: TaskKey, terms: Terms, stage: Stage) -> Self {
+    fn new(key: TaskKey, terms: Terms, stage: Stage) -> Self {
         Life {
             key,
             terms,
@@ -232,7 +232,7 @@ impl Life {
         });
         match claimed {
             Ok((run, task)) => {
-                let live = LiveRun::of(&name, &run, Some(&task));
+                let live = LiveRun::from_run(&name, &run, Some(&task));
                 self.run = Some(run);
                 self.stage = Stage::Prepare;
                 ("is claimed", vec![Report::Claimed(Box::new(live))])

@@ -30,7 +30,7 @@ pub(super) struct Owner {
 
 impl Owner {
     /// Makes the owner for a board of an existing root.
-    pub(super) fn of(root: &Root, board: BoardId) -> Result<Self, Failure> {
+    pub(super) fn for_board(root: &Root, board: BoardId) -> Result<Self, Failure> {
         let dir = root.dir();
         let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at the root", dir, &e))?;
         Ok(Owner { root: dir.to_owned(), device: meta.dev(), inode: meta.ino(), board: board.to_string() })

@@ -42,7 +42,7 @@ struct SessionRecord {
 }
 
 impl SessionRecord {
-    fn of(session: &Session) -> Self {
+    fn from_session(session: &Session) -> Self {
         SessionRecord {
             id: session.id.clone(),
             owner: session.owner.clone(),
@@ -77,7 +77,7 @@ impl Default for StoredSessions {
 impl StoredSessions {
     /// Returns the text of the file.
     pub(super) fn text(&self) -> Vec<u8> {
-        let sessions = self.sessions.iter().map(|session| SessionRecord::of(session)).collect();
+        let sessions = self.sessions.iter().map(|session| SessionRecord::from_session(session)).collect();
         let form = Form { version: VERSION, cookie_name: self.cookie_name.clone(), sessions };
         // The form has neither maps nor numbers that JSON cannot represent.
         serde_json::to_vec(&form).unwrap_or_default()

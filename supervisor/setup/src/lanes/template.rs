@@ -76,7 +76,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    fn of(&self, place: Placeholder) -> Option<Cow<'_, str>> {
+    fn value(&self, place: Placeholder) -> Option<Cow<'_, str>> {
         match place {
             Placeholder::PromptFile => Some(self.prompt_file.to_string_lossy()),
             Placeholder::PromptText => Some(Cow::Borrowed(self.prompt_text)),
@@ -177,7 +177,7 @@ impl Template {
     pub(super) fn fill(&self, values: &Values<'_>) -> Option<String> {
         let fill = |piece: &Piece| match piece {
             Piece::Text(text) => Some(text.clone()),
-            Piece::Place(place) => values.of(*place).map(Cow::into_owned),
+            Piece::Place(place) => values.value(*place).map(Cow::into_owned),
         };
         self.0.iter().map(fill).collect()
     }

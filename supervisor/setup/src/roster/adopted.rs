@@ -30,7 +30,7 @@ pub struct Adopted {
 
 /// Reads a profile or an agent file of another program.
 pub fn adopt(text: &str) -> Result<Adopted, Fault> {
-    let parts = Parts::of(text)?;
+    let parts = Parts::split(text)?;
     let (mut loose, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
     let is_ours = loose.keys().any(|key| OURS.contains(&key.as_str()));
     let is_theirs = loose.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);

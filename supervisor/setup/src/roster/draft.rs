@@ -19,7 +19,7 @@ pub struct Draft {
 impl Draft {
     /// Parses the file of a profile that may get another name here.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
-        let parts = Parts::of(text)?;
+        let parts = Parts::split(text)?;
         Ok(Draft { settings: parts.settings()?, prompt: parts.body.to_owned() })
     }
 

@@ -37,7 +37,7 @@ impl Fault {
 
 impl<'a> Parts<'a> {
     /// Splits a file.
-    pub(crate) fn of(text: &'a str) -> Result<Self, Fault> {
+    pub(crate) fn split(text: &'a str) -> Result<Self, Fault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(rest) = after_fence(text) else {
             return Err(Fault::at(1, "it does not begin with a line of ---, which front matter begins with"));
@@ -176,17 +176,17 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Result<BTreeMap<String, String>, Fault> {
-        Parts::of(text).and_then(|parts| parts.settings())
+        Parts::split(text).and_then(|parts| parts.settings())
     }
 
     #[test]
     fn settings_and_text_are_told_apart() {
-        let parts = Parts::of("---\nname: ann\n---\n\nYou are Ann.\n---\nmore\n").unwrap();
+        let parts = Parts::split("---\nname: ann\n---\n\nYou are Ann.\n---\nmore\n").unwrap();
         assert_eq!((parts.yaml, parts.body), ("name: ann\n", "\nYou are Ann.\n---\nmore\n"));
         assert_eq!(settings("---\r\nname: ann\r\n---\r\n").unwrap()["name"], "ann");
         assert_eq!(settings("---\nname: ann\n---").unwrap()["name"], "ann");
         for text in ["", "name: ann\n", "# --- \n", "---\nname: ann\n", "---x\na: b\n---\n"] {
-            assert_eq!(Parts::of(text).unwrap_err().line, 1, "{text}");
+            assert_eq!(Parts::split(text).unwrap_err().line, 1, "{text}");
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let fault = settings("---\nname: ann\nname: ann\n---\n").unwrap_err();
         assert_eq!(fault.line, 3, "{fault:?}");
         assert!(!fault.message.contains('\n'), "{fault:?}");
-        let parts = Parts::of("---\na: 1\n\"b\": 2\n---\n").unwrap();
+        let parts = Parts::split("---\na: 1\n\"b\": 2\n---\n").unwrap();
         assert_eq!(parts.fault("b", "").line, 3);
     }
 
@@ -207,14 +207,14 @@ mod tests {
         let fault = settings(text).unwrap_err();
         assert_eq!((fault.line, fault.key.as_deref()), (3, Some("description")), "{fault:?}");
         assert!(fault.message.contains("put a text that has a colon in quotes"), "{fault:?}");
-        let parts = Parts::of(text).unwrap();
+        let parts = Parts::split(text).unwrap();
         let (read, passed) = parts.loose_settings::<BTreeMap<String, Value>>().unwrap();
         assert_eq!(passed, Some(fault));
         assert_eq!(read["description"], "Use it. Examples: user: \"x\" # y");
         assert_eq!((&read["tools"][1], &read["more"]), (&"b".into(), &"a: b\n".into()));
         let message_of = |line: &str| {
             let text = format!("---\n{line}\n---\n");
-            let parts = Parts::of(&text).unwrap();
+            let parts = Parts::split(&text).unwrap();
             let fault = parts.settings::<BTreeMap<String, u64>>().unwrap_err();
             let loose = parts.loose_settings::<BTreeMap<String, u64>>();
             assert_eq!(loose.unwrap_err(), fault, "quotes help no number");
@@ -225,7 +225,7 @@ mod tests {
         assert!(
             message_of("a: &b 1").starts_with("anchors and aliases (`&name`, `*name`) are not read here")
         );
-        assert!(Parts::of("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
+        assert!(Parts::split("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl Roster {
             account: definition
                 .and_then(|definition| definition.settings.account.as_deref())
                 .or(lane.account.as_deref()),
-            limits: RunLimits::of(config).with(lane, definition),
+            limits: RunLimits::from_config(config).with(lane, definition),
         })
     }
 

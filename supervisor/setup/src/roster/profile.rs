@@ -111,7 +111,7 @@ impl ProfileDefinition {
 }
 
 fn read(name: &str, text: &str, origin: &Path) -> Result<ProfileDefinition, Fault> {
-    let parts = Parts::of(text)?;
+    let parts = Parts::split(text)?;
     let settings: Settings = parts.settings()?;
     if let Some(declared_name) = settings.name.as_ref().filter(|declared_name| *declared_name != name) {
         let message = format!("it is `{declared_name}`, but the file's name is the profile's name, `{name}`");

@@ -28,7 +28,7 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn from_config(config: &Config) -> Self {
         let limit = config.worker.max_runtime.duration();
         RunLimits {
             max_runtime: TimeLimit { limit, from: LimitSource::Configuration },
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_more_specific_limit_holds_and_a_tenant_bounds_all_of_them() {
         let config: Config = toml::from_str("[worker]\nmax_runtime = \"4h\"").unwrap();
-        let limits = RunLimits::of(&config);
+        let limits = RunLimits::from_config(&config);
         let hours = |hours: u64| Some(Duration::from_hours(hours));
         for (check, task, tenant, limit, from) in [
             (None, None, None, 4, LimitSource::Configuration),

@@ -86,7 +86,7 @@ fn parse(name: &str, text: &str, origin: &Path) -> Result<Skill, Defect> {
 }
 
 fn read(name: &str, text: &str) -> Result<Skill, Fault> {
-    let parts = Parts::of(text)?;
+    let parts = Parts::split(text)?;
     let file: SkillFile = parts.settings()?;
     // The name becomes a directory in the home of a worker.
     if let Err(e) = name.parse::<Profile>() {

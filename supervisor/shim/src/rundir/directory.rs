@@ -105,14 +105,14 @@ struct FileId {
 }
 
 impl FileId {
-    fn of(meta: &fs::Metadata) -> Self {
+    fn from_metadata(meta: &fs::Metadata) -> Self {
         FileId { device: meta.dev(), inode: meta.ino() }
     }
 
     /// Makes the file, with its own identity as its content.
     fn mark(path: &Path) -> io::Result<()> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        let text = serde_json::to_vec(&FileId::of(&file.metadata()?))?;
+        let text = serde_json::to_vec(&FileId::from_metadata(&file.metadata()?))?;
         (&file).write_all(&text)
     }
 
@@ -129,7 +129,7 @@ impl FileId {
             Err(error) => return Err(error),
         };
         // Empty if its maker was killed in between. Then no shim was ever started for it.
-        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::of(&meta)))
+        Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::from_metadata(&meta)))
     }
 }
 

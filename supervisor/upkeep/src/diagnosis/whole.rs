@@ -37,7 +37,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<Finding>, Failure> {
     found.extend(failed.iter().map(|(name, tick)| untimely(name, tick)));
     let stuck = call.read(|view| view.stuck_schedules()).await?;
     found.extend(stuck.iter().map(waits_for_person));
-    if let Some(daemon) = OwnerLink::of(&call.service) {
+    if let Some(daemon) = OwnerLink::from_service(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
         found.extend(why.as_deref().map(of_whom));

@@ -47,7 +47,7 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
             Some((task.id.clone(), resolved.err()?))
         })
         .collect();
-    let answers = match OwnerLink::of(&call.service) {
+    let answers = match OwnerLink::from_service(&call.service) {
         Some(daemon) => {
             ask_why(daemon, call.board()?.name(), open, Arc::clone(&roster), Arc::clone(&config)).await
         }

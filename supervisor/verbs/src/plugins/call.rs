@@ -129,7 +129,7 @@ async fn ask(call: &Call, plugin: &Plugin, asking: Asking<'_>) -> Result<Answer,
     if let Some(answer) = call.replied::<Answer>().await? {
         return Ok(answer);
     }
-    let Some(daemon) = OwnerLink::of(&call.service) else {
+    let Some(daemon) = OwnerLink::from_service(&call.service) else {
         return Err(Failure::new(Code::Unreachable, "plugins are called by the daemon, and none is running")
             .hint("start one with: supervisor daemon"));
     };

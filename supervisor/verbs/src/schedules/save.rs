@@ -222,7 +222,7 @@ fn warnings(service: &Service, said: &ScheduleText) -> Vec<String> {
         warnings.push(format!("nobody is notified: {}", failure.message));
     }
     for task in said.task.iter().chain(&said.tasks) {
-        let unknown = task.approval_class.as_ref().and_then(|class| classes.of(class).err());
+        let unknown = task.approval_class.as_ref().and_then(|class| classes.rule_for(class).err());
         warnings.extend(unknown.map(|error| format!("each tick will fail: {error}")));
         match &task.assignee {
             None => warnings.push(format!("nobody is assigned to `{}`, so nothing runs it", task.title)),

@@ -132,7 +132,7 @@ impl Dispatcher {
             ending,
             until: self.drain_until.filter(|_| mode == StopMode::Drain),
             grace_seconds: self.config.worker.grace().as_secs(),
-            left: unendable.into_iter().map(RemainingRun::of).collect(),
+            left: unendable.into_iter().map(RemainingRun::from_live).collect(),
             unserved: Vec::new(),
         }
     }

@@ -70,13 +70,13 @@ pub fn saved_text(
                 .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
         })
     };
-    let saved_by = SavedBy::of(saver);
+    let saved_by = SavedBy::for_saver(saver);
     let mut wanted = parsed(text)?;
     if wanted.text.saved_by == saved_by {
         return Ok(text.to_owned());
     }
     wanted.text.saved_by = saved_by;
-    let (form, text) = TextForm::of(text);
+    let (form, text) = TextForm::split(text);
     let (remaining, end) = (without_key(text, "saved_by"), form.line_end());
     let text = form.marked(&match saved_by {
         None => remaining,
@@ -128,7 +128,7 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
 /// Returns the text with the schedule paused or resumed; all other lines stay, comments included, and so do the byte
 /// order mark and the line ends.
 pub fn with_pause(text: &str, paused: bool) -> String {
-    let (form, text) = TextForm::of(text);
+    let (form, text) = TextForm::split(text);
     let remaining = without_key(text, "paused");
     form.marked(&if paused { format!("paused = true{}{remaining}", form.line_end()) } else { remaining })
 }

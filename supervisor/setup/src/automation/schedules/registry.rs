@@ -38,7 +38,7 @@ fn parse(name: &str, path: &Path, text: &str) -> Result<Planned, Defect> {
         return Planned::parse(&named, text, path);
     }
     let schedule = installed(&named, path, text).map_err(defect)?;
-    Planned::of(&named, schedule).map_err(|(key, why)| defect(format!("{key}: {why}")))
+    Planned::from_text(&named, schedule).map_err(|(key, why)| defect(format!("{key}: {why}")))
 }
 
 impl Schedules {

@@ -90,7 +90,7 @@ pub enum Unknown {
 impl SavedBy {
     /// Returns the entry for a user. Root's files need none, because their owner is the user, and no other daemon acts
     /// for users.
-    pub(super) fn of(saver: Option<u32>) -> Option<Self> {
+    pub(super) fn for_saver(saver: Option<u32>) -> Option<Self> {
         let is_owner = !nix::unistd::geteuid().is_root() || saver == Some(0);
         (!is_owner).then(|| saver.map_or(SavedBy::Word(Unknown::Unknown), SavedBy::Uid))
     }
@@ -139,7 +139,7 @@ impl Planned {
         let subject = || Subject::Schedule(name.to_string());
         let written: ScheduleText =
             toml::from_str(text).map_err(|error| Defect::toml(subject(), path, text, &error))?;
-        Planned::of(name, written).map_err(|(key, why)| {
+        Planned::from_text(name, written).map_err(|(key, why)| {
             let defect = Defect::new(subject(), path, why);
             let sets = |line: &str| {
                 line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
@@ -170,7 +170,7 @@ impl Planned {
     }
 
     /// Converts the contents of a file. An error is a key with the reason.
-    pub fn of(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
+    pub fn from_text(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
             (Some(_), [_, ..]) => {
                 return Err(("tasks", "describe one [task], or several [[tasks]]".to_owned()));

@@ -114,7 +114,7 @@ struct Tokens {
 
 impl Tokens {
     /// Returns the tokens that a use counts.
-    fn of(usage: &Usage) -> Self {
+    fn from_usage(usage: &Usage) -> Self {
         let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
         Tokens {
             input: input.into_iter().fold(0, u64::saturating_add),
@@ -137,7 +137,7 @@ impl Answers {
         if message.id.is_none() || message.id != self.of {
             self.sum = self.sum.plus(self.last);
         }
-        self.last = Tokens::of(&message.usage);
+        self.last = Tokens::from_usage(&message.usage);
         self.of = message.id;
     }
 
@@ -241,8 +241,8 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
 }
 
 fn spent(ended: &Ended) -> Spent {
-    let sum = ended.model_usage.values().map(Tokens::of).reduce(Tokens::plus);
-    let Tokens { input, cached, output } = sum.unwrap_or_else(|| Tokens::of(&ended.usage));
+    let sum = ended.model_usage.values().map(Tokens::from_usage).reduce(Tokens::plus);
+    let Tokens { input, cached, output } = sum.unwrap_or_else(|| Tokens::from_usage(&ended.usage));
     Spent {
         input_tokens: input,
         cached_tokens: cached,

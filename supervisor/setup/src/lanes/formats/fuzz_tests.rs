@@ -14,7 +14,7 @@ fn read(name: &'static str, target: &'static str) {
     let format = Format::try_from(name.to_owned()).unwrap();
     fuzz::Target::new(target, fuzz::Shape::Lines).check(|input| {
         fs::write(&file, input).unwrap();
-        let stdout = run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap();
+        let stdout = run.stdout(&ExitRecord::with_cause(Cause::Exited, 1)).unwrap();
         let report = format.read(&stdout);
         let is_short =
             |text: &Option<String>, most| text.as_ref().is_none_or(|text| (1..=most).contains(&text.len()));

@@ -76,7 +76,8 @@ mod tests {
     fn report_of(output: &str) -> WorkerReport {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), output).unwrap();
-        let record = ExitRecord { stdout_tail: output.to_owned(), ..ExitRecord::of(Cause::Exited, 1) };
+        let record =
+            ExitRecord { stdout_tail: output.to_owned(), ..ExitRecord::with_cause(Cause::Exited, 1) };
         read(&RunDir::open(place.path()).unwrap().stdout(&record).unwrap())
     }
 

@@ -260,7 +260,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("stdout"), output).unwrap();
         let run = RunDir::open(place.path()).unwrap();
-        read(&run.stdout(&ExitRecord::of(Cause::Exited, 1)).unwrap())
+        read(&run.stdout(&ExitRecord::with_cause(Cause::Exited, 1)).unwrap())
     }
 
     #[test]
