@@ -71,11 +71,11 @@ impl Boundary {
 
     /// Returns the relation of a path to the places: by the targets of symbolic links and by mounts, not by names.
     pub fn relation(&self, path: &Path) -> PathRelation {
-        self.standing_of_real(&leads_to(path))
+        self.relation_of_real(&leads_to(path))
     }
 
     /// Returns the relation of a path without symbolic links to the places.
-    pub(crate) fn standing_of_real(&self, path: &Path) -> PathRelation {
+    pub(crate) fn relation_of_real(&self, path: &Path) -> PathRelation {
         let Some(own) = self.table.spot(path) else { return PathRelation::Apart };
         if let Some((place, _)) = self.places.iter().find(|(_, spot)| own.lies_in(spot)) {
             return PathRelation::Inside(place.clone());

@@ -47,7 +47,7 @@ pub(crate) fn covers(
         if opened.kind == Kind::Device || closed.own.iter().any(|own| path.starts_with(own)) {
             continue;
         }
-        let held = match supervisor.standing_of_real(path) {
+        let held = match supervisor.relation_of_real(path) {
             PathRelation::Apart => Vec::new(),
             PathRelation::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
             PathRelation::Holds(held) if access.writes() => {
@@ -57,7 +57,7 @@ pub(crate) fn covers(
             PathRelation::Holds(held) => held,
         };
         // A grant of a task's directory by the policy itself, or for writing, is intended.
-        let others = match tasks.standing_of_real(path) {
+        let others = match tasks.relation_of_real(path) {
             PathRelation::Holds(held) if !access.writes() => held,
             PathRelation::Holds(_) | PathRelation::Inside(_) | PathRelation::Apart => Vec::new(),
         };
@@ -82,7 +82,7 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     let open: Vec<&PathBuf> = open.chain(&closed.own).collect();
     let mut covers = Vec::new();
     for (opened, _) in granted.iter().filter(|(_, access)| !is_open(*access)) {
-        let at = match sockets.standing_of_real(&opened.path) {
+        let at = match sockets.relation_of_real(&opened.path) {
             PathRelation::Apart => continue,
             PathRelation::Inside(_) => vec![opened.path.clone()],
             PathRelation::Holds(held) => held.into_iter().map(|held| held.at).collect(),

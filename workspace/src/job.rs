@@ -45,7 +45,7 @@ pub enum Job {
         /// The directory.
         path: PathBuf,
     },
-    /// See [`directory::ground_of`].
+    /// See [`directory::existing_directory`].
     FindExistingDirectory {
         /// The directory.
         path: PathBuf,
@@ -99,7 +99,7 @@ pub enum Job {
     },
     /// See [`Worktree::status`].
     Inspect { worktree: Worktree },
-    /// See [`repository::standing`].
+    /// See [`repository::snapshot`].
     ExamineRepository {
         /// The repository.
         path: PathBuf,

@@ -6,7 +6,6 @@ mod conversion;
 mod error;
 mod filters;
 mod index;
-mod kept;
 mod large;
 mod metadata;
 mod note;
@@ -18,6 +17,7 @@ mod seal;
 mod settings_tests;
 #[cfg(test)]
 mod tests;
+mod worker_references;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -31,10 +31,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
 use self::filters::{Filtered, plain};
-pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
+pub(crate) use self::worker_references::forget_references;
 use crate::author::Author;
 use crate::base::Base;
 use crate::git::{Source, overrides};

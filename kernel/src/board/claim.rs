@@ -74,7 +74,7 @@ impl Board<'_> {
         actor: &Actor,
     ) -> Result<OpenClaim, Error> {
         self.live_run(actor)?;
-        let (task, from) = self.task_and_standing(id)?;
+        let (task, from) = self.task_with_state(id)?;
         authority::may_see(actor, &task)?;
         authority::person(actor, "claim a task")?;
         let ttl = terms.ttl;

@@ -161,9 +161,9 @@ impl<'a> Board<'a> {
         self.tx.state_row(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
-    /// Returns a task and its standing, in one read.
-    fn task_and_standing(&self, id: &TaskId) -> Result<(Task, StateRow), Error> {
-        self.tx.find_task_standing(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
+    /// Returns a task and its state row, in one read.
+    fn task_with_state(&self, id: &TaskId) -> Result<(Task, StateRow), Error> {
+        self.tx.find_task_with_state(id)?.ok_or_else(|| Error::missing(Missing::Task, id))
     }
 
     /// Returns a task to a person who may see it. `what` is the forbidden act, for the refusal of a worker.

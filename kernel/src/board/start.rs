@@ -58,7 +58,7 @@ impl Board<'_> {
     /// Opens a run of the supervisor. The task must be ready, in review or before its check, and have no open run.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
-        let (task, from) = self.task_and_standing(id)?;
+        let (task, from) = self.task_with_state(id)?;
         let open = self.open_parents(id)?;
         if from.state == State::Ready && !open.is_empty() {
             return Err(Error::conflict(

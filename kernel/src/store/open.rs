@@ -173,11 +173,11 @@ pub(super) fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError
 
 fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
     let found = identity::board_id(conn).map_err(|error| unreadable(path, &error))?;
-    let beside = marker::path(path);
-    match marker::read(&beside)? {
+    let marker_path = marker::path(path);
+    match marker::read(&marker_path)? {
         Some(expected) if expected != found => Err(OpenError::Mixed {
             path: path.to_owned(),
-            marker: beside,
+            marker: marker_path,
             found: found.to_string(),
             expected: expected.to_string(),
         }),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
+use super::files::{draft_path, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, is_plain, tables};
@@ -63,7 +63,7 @@ pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Rep
     if reindexed(path) {
         return Ok(Repair::Reindexed { evidence });
     }
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let losses = match rebuild(path, &draft, name, now) {
         Ok(losses) => losses,
         Err(error) => {

@@ -74,7 +74,7 @@ pub(crate) struct StateRow {
 /// Columns that determine a state.
 const STATE: &str =
     "t.status, t.not_before, t.completed_at, t.current_run_id, t.block_kind, t.unchecked_run, r.verdict";
-/// Columns of a standing beside its state.
+/// Columns of a state row beside its state.
 const STANDING: &str = "t.tenant, t.consecutive_failures, t.max_retries, t.last_block_kind, t.block_recurrences, \
     t.check_command, t.max_checks, t.failed_checks, t.goal_mode, t.goal_max_turns, t.goal_turns";
 
@@ -112,23 +112,23 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the standing of a task.
+    /// Returns the state row of a task.
     pub(crate) fn state_row(&self, id: &TaskId) -> Result<Option<StateRow>, Error> {
         self.conn.find(
             "read where the task stands",
             &format!("SELECT {STATE}, {STANDING} {FROM} WHERE t.id = ?1"),
             [id],
-            |row| read_standing(&Columns::new(row)),
+            |row| read_state_row(&Columns::new(row)),
         )
     }
 
-    /// Returns a task and its standing.
-    pub(crate) fn find_task_standing(&self, id: &TaskId) -> Result<Option<(Task, StateRow)>, Error> {
+    /// Returns a task and its state row.
+    pub(crate) fn find_task_with_state(&self, id: &TaskId) -> Result<Option<(Task, StateRow)>, Error> {
         self.conn.find(
             "read the task",
             &format!("SELECT {COLUMNS}, {STATE}, {STANDING} {FROM} WHERE t.id = ?1"),
             [id],
-            |row| Ok((read(row)?, read_standing(&Columns::after(row, COLUMNS))?)),
+            |row| Ok((read(row)?, read_state_row(&Columns::after(row, COLUMNS))?)),
         )
     }
 
@@ -333,7 +333,7 @@ impl Tx<'_> {
     }
 }
 
-fn read_standing(row: &Columns<'_, '_>) -> rusqlite::Result<StateRow> {
+fn read_state_row(row: &Columns<'_, '_>) -> rusqlite::Result<StateRow> {
     let found = StateColumns::read(row)?;
     let not_before = found.not_before;
     Ok(StateRow {

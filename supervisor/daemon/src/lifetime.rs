@@ -85,7 +85,7 @@ pub async fn run(
     let boards = open_boards(&service, mode)?;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let workers = WorkersRuntime::start()?;
-    let (beside, own_doors) = (surface.beside.clone(), surface.doors.clone());
+    let (background_work, own_doors) = (surface.beside.clone(), surface.doors.clone());
     let doorway = doorway(&service, surface, descriptors, &stop)?;
     let served = doorway.tasks.clone();
     let operator = operator_socket(&root, mode)?;
@@ -125,7 +125,7 @@ pub async fn run(
     listen_to_signals(&link, &served, &stop)?;
     served.spawn(exporter.run(Arc::clone(&service), context.host.hostname.clone(), stop.clone()));
     if mode != DaemonMode::Ending {
-        serve_beside(&link, &doorway, beside, own_doors);
+        start_background_work(&link, &doorway, background_work, own_doors);
     }
     begin(&link, &boards, mode).await;
     let mut notices = ServiceLink::find();
@@ -189,10 +189,15 @@ fn serve_root(
 }
 
 /// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
-fn serve_beside(link: &OwnerLink, doorway: &Doorway, beside: Vec<Beside>, own_doors: Vec<OwnDoor>) {
+fn start_background_work(
+    link: &OwnerLink,
+    doorway: &Doorway,
+    background_work: Vec<Beside>,
+    own_doors: Vec<OwnDoor>,
+) {
     let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
     served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
-    for work in beside {
+    for work in background_work {
         served.spawn(work(Arc::clone(service), stop.clone()));
     }
     for door in own_doors {

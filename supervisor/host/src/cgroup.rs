@@ -318,7 +318,7 @@ mod tests {
     }
 
     /// Makes, as files, the groups of a root with the group of a frozen run.
-    fn standing(files: &[&str]) -> (tempfile::TempDir, Cgroups, PathBuf) {
+    fn delegated_group(files: &[&str]) -> (tempfile::TempDir, Cgroups, PathBuf) {
         let base = tempfile::tempdir().unwrap();
         let group = base.path().join("default-1");
         let work = group.join("work");
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_taken_over_goes_on_when_its_limits_are_set_again() {
-        let (_base, cgroups, group) = standing(&["cgroup.procs", "memory.max"]);
+        let (_base, cgroups, group) = delegated_group(&["cgroup.procs", "memory.max"]);
 
         cgroups.take_over(&group, &limited("")).unwrap();
 
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_limit_cannot_be_set_again_stands_still_unless_its_policy_does_without() {
-        let (_base, cgroups, group) = standing(&["cgroup.procs"]);
+        let (_base, cgroups, group) = delegated_group(&["cgroup.procs"]);
 
         let why = cgroups.take_over(&group, &limited("compatibility = 'hard_requirement'\n")).unwrap_err();
 
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_run_without_limits_goes_on_also_where_no_controller_can_be_handed_on() {
-        let (_base, cgroups, group) = standing(&["cgroup.procs"]);
+        let (_base, cgroups, group) = delegated_group(&["cgroup.procs"]);
         std::fs::remove_file(group.join("cgroup.subtree_control")).unwrap();
         std::fs::create_dir(group.join("cgroup.subtree_control")).unwrap();
 

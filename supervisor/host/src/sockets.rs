@@ -155,11 +155,11 @@ mod tests {
             let (root, bind) = bound(dir.path());
             let made = files(&root);
             // Created beside it and renamed over it: the inode of a removed file may be reused.
-            let beside = dir.path().join("beside");
-            replace(&beside);
+            let replacement = dir.path().join("beside");
+            replace(&replacement);
             // While this name exists, no other file gets the inode.
-            std::fs::hard_link(&beside, dir.path().join("held")).unwrap();
-            std::fs::rename(&beside, root.operator_socket()).unwrap();
+            std::fs::hard_link(&replacement, dir.path().join("held")).unwrap();
+            std::fs::rename(&replacement, root.operator_socket()).unwrap();
             let theirs = std::fs::metadata(root.operator_socket()).unwrap().ino();
             let kept = root.clone();
             let keeper = tokio::spawn(async move { keep(&kept, made, bind).await });

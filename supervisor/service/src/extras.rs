@@ -41,17 +41,17 @@ impl Service {
 
     /// Records channels with the time before which no message is sent over them: the service asked for a pause, or
     /// the rate limit is reached.
-    pub fn rest_channels(&self, resting: BTreeMap<String, Timestamp>) {
-        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = resting;
+    pub fn set_paused_channels(&self, resting: BTreeMap<String, Timestamp>) {
+        *self.paused_channels.lock().unwrap_or_else(PoisonError::into_inner) = resting;
     }
 
     /// Returns the time before which no message is sent over a channel; none if it is free.
-    pub fn channel_rests_until(&self, name: &str) -> Option<Timestamp> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    pub fn channel_paused_until(&self, name: &str) -> Option<Timestamp> {
+        self.paused_channels.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
     /// Returns the chats, and the A2A bridge, that should be reachable and are not, with the reasons.
-    pub fn unheard(&self) -> BTreeMap<String, String> {
+    pub fn unreachable(&self) -> BTreeMap<String, String> {
         let chats = self.chats.disconnected().into_iter();
         let mut unheard: BTreeMap<String, String> = chats
             .map(|(name, line)| (format!("the chat {name}"), line.last_error.unwrap_or_default()))
@@ -63,8 +63,8 @@ impl Service {
     }
 
     /// Records the problems of a board's channels and plugins, in words.
-    pub fn set_silent(&self, board: &BoardName, troubles: Vec<String>) {
-        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn set_delivery_problems(&self, board: &BoardName, troubles: Vec<String>) {
+        let mut silent = self.delivery_problems.lock().unwrap_or_else(PoisonError::into_inner);
         if troubles.is_empty() {
             silent.remove(board);
         } else {
@@ -73,8 +73,8 @@ impl Service {
     }
 
     /// Returns the problems of channels and plugins on all boards, without duplicates.
-    pub fn silent(&self) -> BTreeSet<String> {
-        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn delivery_problems(&self) -> BTreeSet<String> {
+        let silent = self.delivery_problems.lock().unwrap_or_else(PoisonError::into_inner);
         silent.values().flatten().cloned().collect()
     }
 

@@ -21,12 +21,12 @@ const QUICK: u64 = 32 * 1024 * 1024;
 pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
     let shutdown_state = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let beside = match shutdown_state {
+    let in_background = match shutdown_state {
         ShutdownState::Closed => true,
         ShutdownState::Open => size > QUICK,
         ShutdownState::Unknown => false,
     };
-    if !beside {
+    if !in_background {
         return Ok(kernel::require_whole(path, Depth::Structure)?);
     }
     let (name, path, daemon) = (name.clone(), path.to_owned(), Arc::clone(daemon));

@@ -169,9 +169,9 @@ pub struct Service {
     browsers: Browsers,
     bridge_trouble: Mutex<Option<String>>,
     /// Problems of channels and plugins, by board.
-    silent: Mutex<BTreeMap<BoardName, Vec<String>>>,
+    delivery_problems: Mutex<BTreeMap<BoardName, Vec<String>>>,
     mail: Arc<Notify>,
-    resting: Mutex<BTreeMap<String, kernel::Timestamp>>,
+    paused_channels: Mutex<BTreeMap<String, kernel::Timestamp>>,
     news: Arc<Notify>,
 }
 
@@ -199,9 +199,9 @@ impl Service {
             diffs: Jobs::default(),
             chats: ChatsState::default(),
             bridge_trouble: Mutex::default(),
-            silent: Mutex::default(),
+            delivery_problems: Mutex::default(),
             mail: Arc::default(),
-            resting: Mutex::default(),
+            paused_channels: Mutex::default(),
             news: Arc::default(),
         }
     }

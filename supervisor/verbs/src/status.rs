@@ -420,7 +420,7 @@ impl Verb for Status {
             spent_budgets,
             failing_channels,
             paused_plugins,
-            unheard: call.service.unheard(),
+            unheard: call.service.unreachable(),
             ticks: open.ticks,
             failed_schedules: open.failed_schedules,
             stuck_schedules: open.stuck_schedules,

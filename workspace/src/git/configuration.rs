@@ -47,7 +47,7 @@ fn named_by(file: &Path) -> Vec<PathBuf> {
         let value = Path::new(value);
         named.extend(match (value.strip_prefix("~"), file.parent()) {
             (Ok(rest), _) => home().map(|home| home.join(rest)),
-            (Err(_), Some(beside)) => Some(beside.join(value)),
+            (Err(_), Some(directory)) => Some(directory.join(value)),
             (Err(_), None) => None,
         });
     });

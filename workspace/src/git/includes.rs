@@ -67,7 +67,7 @@ fn paths(text: &str) -> impl Iterator<Item = String> + '_ {
 fn resolved(file: &Path, path: String) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME"), file.parent()) {
         (Some(rest), Some(home), _) => PathBuf::from(home).join(rest),
-        (_, _, Some(beside)) => beside.join(path),
+        (_, _, Some(directory)) => directory.join(path),
         _ => PathBuf::from(path),
     }
 }

@@ -91,7 +91,7 @@ pub struct Backoff {
     /// Broken environments, whose tasks wait.
     broken: BTreeMap<Environment, Breaker>,
     /// Tasks that failed in an environment which then worked for another task: the task may be at fault.
-    suspects: BTreeSet<TaskKey>,
+    suspected_tasks: BTreeSet<TaskKey>,
     /// Waits of single tasks.
     deferred: BTreeMap<TaskKey, Wait>,
     /// Breakers of tenants with several immediate deaths.
@@ -108,7 +108,7 @@ impl Default for Backoff {
             is_probed: false,
             shortages: 0,
             broken: BTreeMap::new(),
-            suspects: BTreeSet::new(),
+            suspected_tasks: BTreeSet::new(),
             deferred: BTreeMap::new(),
             host: HostBreakers::default(),
             kept: Vec::new(),
@@ -178,7 +178,7 @@ impl Backoff {
         now: Timestamp,
     ) -> bool {
         self.deferred.remove(key);
-        self.suspects.remove(key);
+        self.suspected_tasks.remove(key);
         let is_mended = |wait: &Wait| wait.is_older_than(begun, now);
         let mut freed = self.pause.take_if(|pause| is_mended(pause)).is_some();
         if self.pause.is_none() {
@@ -195,10 +195,10 @@ impl Backoff {
                 }
                 // The environment works for this task, so the fault may lie with the last one that failed in it.
                 if let Some(by) = breaker.by.filter(|by| by != key) {
-                    if self.suspects.len() == SUSPECTS {
-                        self.suspects.clear();
+                    if self.suspected_tasks.len() == SUSPECTS {
+                        self.suspected_tasks.clear();
                     }
-                    self.suspects.insert(by);
+                    self.suspected_tasks.insert(by);
                 }
             }
         }
@@ -215,7 +215,7 @@ impl Backoff {
 
     /// Returns whom to charge for an environment's failure in a start of this task.
     pub fn charge(&self, key: &TaskKey) -> Charge {
-        if self.suspects.contains(key) { Charge::Task } else { Charge::Environment }
+        if self.suspected_tasks.contains(key) { Charge::Task } else { Charge::Environment }
     }
 
     /// Ends the pause, because no task is left as a probe.
@@ -227,7 +227,7 @@ impl Backoff {
     /// are probed at once.
     pub fn forget(&mut self) {
         self.deferred.clear();
-        self.suspects.clear();
+        self.suspected_tasks.clear();
         self.broken.retain(|_, breaker| breaker.is_open());
         for breaker in self.broken.values_mut() {
             breaker.wait.until = None;
@@ -238,7 +238,7 @@ impl Backoff {
     /// Forgets the waits of a board's tasks.
     pub(crate) fn forget_board(&mut self, board: &BoardName) {
         self.deferred.retain(|key, _| &key.board != board);
-        self.suspects.retain(|key| &key.board != board);
+        self.suspected_tasks.retain(|key| &key.board != board);
         self.broken.retain(|_, breaker| &breaker.board != board);
         self.host.forget_board(board);
     }

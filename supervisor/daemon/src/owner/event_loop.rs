@@ -123,9 +123,9 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
         }
     }
     let roster = service.roster();
-    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unheard().keys());
+    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unreachable().keys());
     let of_runs = troubles::of_runs(dispatcher.phases());
-    for trouble in of_host.into_iter().chain(service.silent()).chain(of_runs) {
+    for trouble in of_host.into_iter().chain(service.delivery_problems()).chain(of_runs) {
         line = format!("{line}; {trouble}");
     }
     line

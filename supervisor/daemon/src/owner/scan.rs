@@ -156,7 +156,9 @@ pub(crate) fn read_board(
                 // External leases come first, because the directories that they lock must count as taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
                 let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
-                shared.service.set_silent(&name, troubles::of_messages(channels.iter(), paused.iter()));
+                shared
+                    .service
+                    .set_delivery_problems(&name, troubles::of_messages(channels.iter(), paused.iter()));
                 Ok((commands::due(view)?, work(view, &name, &mut capacity, &roster, noted)?))
             })
         });

@@ -69,7 +69,7 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
                 Plan { next: Some(now.after(TROUBLE)), ..Plan::default() }
             }
         };
-        service.rest_channels(plan.resting);
+        service.set_paused_channels(plan.resting);
         for (board, crowd) in plan.now {
             channels.begin(&board, &crowd, now);
             under_way.spawn(carry(Arc::clone(&service), calls.clone(), board, crowd));

@@ -37,7 +37,7 @@ fn stashes_of(id: &Name) -> String {
 }
 
 /// Removes the kept references of a task.
-pub(crate) fn forget(source: &Source, id: &Name) -> Result<(), WorktreeError> {
+pub(crate) fn forget_references(source: &Source, id: &Name) -> Result<(), WorktreeError> {
     keep_only(source, id, &BTreeMap::new())
 }
 
