@@ -30,7 +30,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
 use base::failure::Failure;
 use base::owner::{Owner, OwnerLock};
 use base::terminal::Screen;
-use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, troubles};
+use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, problems};
 use host::socket_file::in_its_place;
 use host::usage::{Tree, Usage};
 use setup::config::definitions::Defect;
@@ -353,7 +353,7 @@ impl Verb for Status {
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = Open::read(view, is_alone, tenant, assignee, &actor)?;
-                let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
+                let silent = (problems::failing(view, &actor)?, problems::paused(view)?);
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, TOLD)?, (spent, silent)))
             })
             .await;

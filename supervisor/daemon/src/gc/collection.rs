@@ -192,7 +192,7 @@ impl Collection {
             let tasks = self.board.readers().with(|view| view.archived_worktrees(&after, TASKS))?;
             let Some(last) = tasks.last().map(|task| task.id.clone()) else { return Ok(None) };
             for task in tasks {
-                let Some((path, worktree)) = worktrees::place(&task) else { continue };
+                let Some((path, worktree)) = worktrees::worktree_of(&task) else { continue };
                 // Most are gone already, and a job process costs more than this check.
                 if path.symlink_metadata().is_ok() {
                     let runs = self.board.readers().with(|view| view.runs(&task.id))?;

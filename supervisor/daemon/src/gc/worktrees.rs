@@ -12,7 +12,7 @@ use base::paths::Root;
 use host::job::{self, Cause, JobFailure};
 
 /// Returns the path of a task's worktree; none for a task with another kind of workspace.
-pub(super) fn place(task: &Task) -> Option<(PathBuf, Worktree)> {
+pub(super) fn worktree_of(task: &Task) -> Option<(PathBuf, Worktree)> {
     let Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) = task.workspace.parse() else {
         return None;
     };
@@ -30,7 +30,7 @@ pub(super) struct CollectTerms {
 /// Removes the worktree of a task with its branch and its records in the repository, and loses no more than `loss`
 /// allows. Blocking.
 pub fn remove(root: &Root, board: &BoardName, task: &Task, runs: &[Run], loss: Loss) -> CollectResult {
-    match place(task) {
+    match worktree_of(task) {
         Some((path, worktree)) => {
             collect(worktree, &path, runs, root, board, CollectTerms { sweep: Sweep::Remove, loss })
         }

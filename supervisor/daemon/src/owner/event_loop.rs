@@ -13,10 +13,10 @@ use super::link::{Inbox, OwnerLink};
 use super::scan::read_board;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
+use crate::run::problems;
 use crate::run::report::Report;
 use crate::run::run_task::run_task;
 use crate::run::stopping::stop;
-use crate::run::troubles;
 use base::failpoint;
 use base::failure::Failure;
 use host::service_link::ServiceLink;
@@ -123,8 +123,8 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
         }
     }
     let roster = service.roster();
-    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unreachable().keys());
-    let of_runs = troubles::of_runs(dispatcher.phases());
+    let of_host = problems::of_host(roster.policies().unenforceable().keys(), service.unreachable().keys());
+    let of_runs = problems::of_runs(dispatcher.phases());
     for trouble in of_host.into_iter().chain(service.delivery_problems()).chain(of_runs) {
         line = format!("{line}; {trouble}");
     }

@@ -21,7 +21,7 @@ use super::link::OwnerLink;
 use super::routing;
 use crate::run::context::Context;
 use crate::run::environment::RosterAndConfig;
-use crate::run::troubles;
+use crate::run::problems;
 use setup::config::Config;
 use setup::lanes::check_performer;
 use setup::roster::Roster;
@@ -155,10 +155,10 @@ pub(crate) fn read_board(
             board.readers().with(|view| {
                 // External leases come first, because the directories that they lock must count as taken.
                 board.external_leases().follow(shared.service.root(), &name, view)?;
-                let (channels, paused) = (view.troubled_channels()?, troubles::paused(view)?);
+                let (channels, paused) = (view.troubled_channels()?, problems::paused(view)?);
                 shared
                     .service
-                    .set_delivery_problems(&name, troubles::of_messages(channels.iter(), paused.iter()));
+                    .set_delivery_problems(&name, problems::of_messages(channels.iter(), paused.iter()));
                 Ok((commands::due(view)?, work(view, &name, &mut capacity, &roster, noted)?))
             })
         });

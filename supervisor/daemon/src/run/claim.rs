@@ -126,7 +126,7 @@ pub(super) async fn claim(
             let task = board.expect_task(&id)?;
             let files_dir = logs.run_files(&board_name, run.id);
             let place =
-                |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
+                |file: &kernel::Attachment| Some(files::path_of(&files_dir, file).display().to_string());
             let limits = ContextLimits::default();
             let context = if is_elsewhere {
                 board.context_elsewhere(&id, limits)?.text

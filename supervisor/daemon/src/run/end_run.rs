@@ -36,12 +36,12 @@ pub(crate) async fn fail_to_start(
     let why = format!("failed to {}: {}", error.stage, error.error);
     let cause = StartFailure { step: error.stage.to_string(), error: error.error, why };
     let (report, mut ending) = failed_start(terms, error.fault, cause);
-    tell(context, key, report).await;
+    report_to_loop(context, key, report).await;
     ending.failure_limit = context.service.config().worker.failure_limit.get();
     finish(context, board, key, run, ending).await;
 }
 
-async fn tell(context: &Context, key: &TaskKey, report: Option<Report>) {
+async fn report_to_loop(context: &Context, key: &TaskKey, report: Option<Report>) {
     if let Some(report) = report {
         context.tell(key, report).await;
     }
@@ -117,7 +117,7 @@ pub(super) async fn conclude(
                     Ok(Proof::Ended(ending)) => break *ending,
                     Ok(Proof::NotStarted(failed, ending)) => {
                         let (report, told) = not_started(terms, failed);
-                        tell(context, key, report).await;
+                        report_to_loop(context, key, report).await;
                         break Ending { cause: told.cause, ..*ending };
                     }
                     Ok(Proof::Alive) => {

@@ -24,12 +24,12 @@ use base::paths::Root;
 const STAGE: Stage = Stage::PlaceFiles;
 
 /// Returns the path of an attachment, for a run whose files are in `dir`.
-pub fn place_of(dir: &Path, file: &Attachment) -> PathBuf {
+pub fn path_of(dir: &Path, file: &Attachment) -> PathBuf {
     dir.join(file.id.to_string()).join(&file.filename)
 }
 
 /// Makes the directory, and copies the files that are missing in it. Blocks.
-pub(crate) fn place(
+pub(crate) fn place_files(
     dir: &Path,
     identity: Option<Identity>,
     files: &[Attachment],
@@ -37,7 +37,7 @@ pub(crate) fn place(
 ) -> Result<(), LaunchError> {
     directory(dir, identity).map_err(|e| failed(dir, &e))?;
     for file in files {
-        let path = place_of(dir, file);
+        let path = path_of(dir, file);
         if path.symlink_metadata().is_ok() {
             continue;
         }
@@ -67,7 +67,7 @@ pub fn provide(
     let run_state = RunState::read(&root.run_dir(board, run))
         .map_err(|e| Failure::failed(format!("the state of run {run} cannot be read: {e}")))?;
     let Some(run_state) = run_state.filter(|_| dir.is_dir()) else { return Ok(()) };
-    place(&dir, run_state.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
+    place_files(&dir, run_state.identity(), files, blobs).map_err(|e| Failure::failed(e.error))
 }
 
 /// Copies a file under another name and renames it, so that a worker never sees a partial file.
@@ -141,8 +141,8 @@ mod tests {
         let file = attachment(&blobs, "a b.txt", b"abc");
         let files = dir.path().join("files");
         let identity = nix::unistd::geteuid().is_root().then_some(Identity { uid: 60_001, gid: 60_001 });
-        place(&files, identity, std::slice::from_ref(&file), &blobs).unwrap();
-        let path = place_of(&files, &file);
+        place_files(&files, identity, std::slice::from_ref(&file), &blobs).unwrap();
+        let path = path_of(&files, &file);
         assert_eq!(path, files.join("7/a b.txt"));
         let (copy, kept) =
             (std::fs::metadata(&path).unwrap(), std::fs::metadata(blobs.path(&file.sha256)).unwrap());
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!((copy.uid(), std::fs::metadata(&files).unwrap().uid()), (identity.uid, 0));
         }
         // A second call, as for a later file, leaves existing copies as they are.
-        place(&files, identity, &[file], &blobs).unwrap();
+        place_files(&files, identity, &[file], &blobs).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), copy.ino());
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let blobs = Blobs::of_board(&dir.path().join("board.db"));
         let file = attachment(&blobs, "a.txt", b"abc");
         std::fs::remove_file(blobs.path(&file.sha256)).unwrap();
-        let error = place(&dir.path().join("files"), None, &[file], &blobs).unwrap_err();
+        let error = place_files(&dir.path().join("files"), None, &[file], &blobs).unwrap_err();
         assert!(error.error.contains("attachment 7 (a.txt) of t_00000001"), "{}", error.error);
         assert!(error.error.contains("attach-rm 7"), "{}", error.error);
     }

@@ -14,11 +14,11 @@ use super::environment::Environment;
 use super::evidence;
 use super::fault::LaunchError;
 use super::files;
-use super::kept_files::{self, Inhabitant};
 use super::login_shell;
 use super::order::{Host, Order};
 use super::place;
 use super::private::Private;
+use super::retained_files::{self, HomeOwner};
 use super::run_state::RunState;
 use super::session::{self, Next, SessionDir, SessionDirState, SessionOwner};
 use super::stage::Stage;
@@ -107,7 +107,7 @@ pub(crate) fn prepare(
         branch: branch.as_ref(),
     };
     // A session that its directory no longer has cannot be resumed; the run then gets the whole context.
-    let session_dir = kept(host, order, identity, &prepared.path)?;
+    let session_dir = session_dir(host, order, identity, &prepared.path)?;
     let resume = order
         .resume
         .as_ref()
@@ -130,11 +130,11 @@ pub(crate) fn prepare(
     private.make(identity, &prompt, &home_files, link)?;
     let sessions = session_dir.as_ref().map(|kept| kept.dir.as_path());
     let keeping = inhabitant(order)
-        .map(|who| kept_files::place(&host.root, who, &private.home, sessions, identity))
+        .map(|who| retained_files::place_retained(&host.root, who, &private.home, sessions, identity))
         .transpose()?
         .flatten();
     let blobs = kernel::Blobs::of_board(&host.root.board(&order.board));
-    files::place(&private.files, identity, &order.files, &blobs)?;
+    files::place_files(&private.files, identity, &order.files, &blobs)?;
     // A waiting shim already has a cgroup, which the run takes over.
     let spare = host.spares.take();
     let cgroup = cgroup(host, order, spare.as_ref())?;
@@ -217,7 +217,7 @@ fn unread(environment: Environment) -> impl FnOnce(SecretError) -> LaunchError {
 }
 
 /// Returns the directory of a run's sessions, if its lane keeps any.
-fn kept(
+fn session_dir(
     host: &Host,
     order: &Order,
     identity: Option<Identity>,
@@ -235,11 +235,11 @@ fn kept(
 }
 
 /// Returns the owner of a run's home, if files of homes are kept. A check has none.
-fn inhabitant(order: &Order) -> Option<Inhabitant<'_>> {
+fn inhabitant(order: &Order) -> Option<HomeOwner<'_>> {
     let is_kept = order.run.purpose != Purpose::Check && !order.lane.kept_files().is_empty();
     let assignee = order.run.profile.as_ref().filter(|_| is_kept)?;
     let (lane, tenant) = ((&order.lane_name, &order.lane), order.task.tenant.as_ref());
-    Some(Inhabitant { assignee, lane, tenant, use_of: order.home })
+    Some(HomeOwner { assignee, lane, tenant, use_of: order.home })
 }
 
 /// Returns the command of a run's worker, as its lane defines it.

@@ -11,7 +11,7 @@ use shim::shortage::unless_short;
 use workspace::Worktree;
 
 use super::evidence::GitStart;
-use super::kept_files::Keeping;
+use super::retained_files::Retention;
 use setup::lanes::EndingRules;
 use setup::roster::ResourceClaim;
 
@@ -39,7 +39,7 @@ pub(crate) struct RunState {
     pub reviewer: Option<Profile>,
     /// Files of its home to keep.
     #[serde(default)]
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<Retention>,
     /// Limited resources that it takes; none in the state of an earlier release.
     #[serde(default)]
     pub share: Option<ResourceClaim>,

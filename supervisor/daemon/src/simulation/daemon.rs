@@ -30,7 +30,7 @@ use setup::config::Config;
 
 /// An operation on the board that the owner loop has requested, in progress.
 #[derive(Debug)]
-enum Errand {
+enum BoardOperation {
     Read(Box<Capacity>, Timestamp),
     Wake,
     Note(TaskKey, String),
@@ -54,7 +54,7 @@ pub(super) struct SimulatedDaemon {
     board: BoardName,
     reports: VecDeque<(TaskKey, Report)>,
     events: VecDeque<Event>,
-    errands: Vec<Errand>,
+    errands: Vec<BoardOperation>,
     pub(super) lives: Vec<Life>,
     starts: PendingStarts,
     timer: Option<Timestamp>,
@@ -199,8 +199,8 @@ impl SimulatedDaemon {
     fn act(&mut self, actions: Vec<Action>, on: &mut SharedState<'_>) {
         for action in actions {
             match action {
-                Action::Read(_, capacity, noted) => self.errands.push(Errand::Read(capacity, noted)),
-                Action::Wake(_) => self.errands.push(Errand::Wake),
+                Action::Read(_, capacity, noted) => self.errands.push(BoardOperation::Read(capacity, noted)),
+                Action::Wake(_) => self.errands.push(BoardOperation::Wake),
                 Action::Start(board, attempt) => {
                     let key = TaskKey { board, task: attempt.candidate.task.clone() };
                     let cancel = self.starts.begin(&key);
@@ -224,7 +224,7 @@ impl SimulatedDaemon {
                 Action::Keep(_, BreakerChange::Closed(on_what)) => {
                     drop(on.bench.call(move |board| board.close_breaker(&on_what)));
                 }
-                Action::NoteNonspawnable(key, why) => self.errands.push(Errand::Note(key, why)),
+                Action::NoteNonspawnable(key, why) => self.errands.push(BoardOperation::Note(key, why)),
                 Action::Arm(_) if on.plant == Some(Plant::LoseTimer) => {}
                 Action::Arm(at) => self.timer = at,
                 Action::Say(_) => {}
@@ -232,7 +232,7 @@ impl SimulatedDaemon {
                 Action::Reload => {
                     for action in self.dispatcher.reconfigure(Arc::clone(&self.config)) {
                         if let Action::Read(_, capacity, noted) = action {
-                            self.errands.push(Errand::Read(capacity, noted));
+                            self.errands.push(BoardOperation::Read(capacity, noted));
                         }
                     }
                 }
@@ -241,21 +241,21 @@ impl SimulatedDaemon {
         }
     }
 
-    fn run_errand(&mut self, errand: Errand, on: &mut SharedState<'_>) -> String {
+    fn run_errand(&mut self, errand: BoardOperation, on: &mut SharedState<'_>) -> String {
         let board = self.board.clone();
         match errand {
-            Errand::Read(mut capacity, noted) => {
+            BoardOperation::Read(mut capacity, noted) => {
                 let roster = &on.fixtures.roster;
                 let work = on.bench.read(|view| work(view, &board, &mut capacity, roster, noted));
                 self.events.push_back(Event::BoardRead(board, Ok(Box::new(work))));
                 "the board is read".to_owned()
             }
-            Errand::Wake => {
+            BoardOperation::Wake => {
                 let woken = on.bench.call(|board| board.wake_due()).map(drop).map_err(Failure::from);
                 self.events.push_back(Event::Woken(board, woken));
                 "the board promotes what is due".to_owned()
             }
-            Errand::Note(key, why) => {
+            BoardOperation::Note(key, why) => {
                 drop(on.bench.call(move |board| board.note_nonspawnable(&key.task, &why)));
                 "the board notes that nothing runs a task".to_owned()
             }

@@ -27,10 +27,10 @@ pub fn of_runs(phases: impl Iterator<Item = Phase>) -> Vec<String> {
 /// Describes the policies that the host cannot enforce, and the configured parts that receive nothing.
 pub fn of_host<'a>(
     unheld_policies: impl Iterator<Item = &'a String>,
-    unheard: impl Iterator<Item = &'a String>,
+    unreachable: impl Iterator<Item = &'a String>,
 ) -> Vec<String> {
     let unheld = unheld_policies.map(|policy| format!("this host cannot enforce the policy {policy}"));
-    unheld.chain(unheard.map(|name| format!("{name} hears nothing"))).collect()
+    unheld.chain(unreachable.map(|name| format!("{name} hears nothing"))).collect()
 }
 
 /// Describes the channels that have not accepted messages for long, and the paused plugins.

@@ -25,7 +25,7 @@ const STAGE: Stage = Stage::PlaceLogin;
 
 /// Locations of the files that are kept when the run has ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Keeping {
+pub(crate) struct Retention {
     assignee: Profile,
     lane: Profile,
     tenant: Option<Tenant>,
@@ -38,7 +38,7 @@ pub(crate) struct Keeping {
 
 /// Owner of a home, with the lane.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inhabitant<'a> {
+pub(super) struct HomeOwner<'a> {
     pub(super) assignee: &'a Profile,
     pub(super) lane: (&'a Profile, &'a Lane),
     pub(super) tenant: Option<&'a Tenant>,
@@ -49,32 +49,32 @@ pub(super) struct Inhabitant<'a> {
 /// Copies the kept files of a run's assignee into its home, and into `state`, the directory of its sessions, if a file
 /// lies there. Earlier runs of the task have written to that directory. Files that they left in place of a kept one are
 /// removed, so that a run has the kept file or none. Returns the files to keep afterwards.
-pub(super) fn place(
+pub(super) fn place_retained(
     root: &Root,
-    who: Inhabitant<'_>,
+    owner: HomeOwner<'_>,
     home: &Path,
     state: Option<&Path>,
     identity: Option<Identity>,
-) -> Result<Option<Keeping>, LaunchError> {
-    let (lane_name, lane) = who.lane;
-    let mut keeping = Keeping {
-        assignee: who.assignee.clone(),
+) -> Result<Option<Retention>, LaunchError> {
+    let (lane_name, lane) = owner.lane;
+    let mut retention = Retention {
+        assignee: owner.assignee.clone(),
         lane: lane_name.clone(),
-        tenant: who.tenant.cloned(),
+        tenant: owner.tenant.cloned(),
         home: home.to_owned(),
         state: lane.state().map(Path::to_owned).zip(state.map(Path::to_owned)),
         files: lane.kept_files().iter().map(|path| (path.clone(), None)).collect(),
     };
-    let files = keeping.kept(root).map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
+    let files = retention.retained(root).map_err(|e| LaunchError::refusal(STAGE, Environment::Root, e))?;
     let mut by_place: BTreeMap<PathBuf, Placing> = BTreeMap::new();
     // Only the sessions need the removal: the home is new and empty.
-    for (dir, inside) in keeping.files.keys().filter_map(|path| keeping.in_sessions(path)) {
+    for (dir, inside) in retention.files.keys().filter_map(|path| retention.in_sessions(path)) {
         by_place.entry(dir).or_default().gone.push(inside);
     }
     for (path, file) in files {
-        let (dir, inside) = keeping.place_of(&path);
+        let (dir, inside) = retention.place_of(&path);
         by_place.entry(dir).or_default().files.push((inside, hex::encode(file.bytes)));
-        keeping.files.insert(path, Some(file.changed));
+        retention.files.insert(path, Some(file.changed));
     }
     for (dir, placing) in by_place {
         job::place_file(identity, Placing { dir, ..placing }).map_err(|failure| match failure.cause {
@@ -84,12 +84,12 @@ pub(super) fn place(
             _ => LaunchError::workspace(STAGE, Environment::Root, failure),
         })?;
     }
-    Ok((who.use_of == Home::Kept).then_some(keeping))
+    Ok((owner.use_of == Home::Kept).then_some(retention))
 }
 
-impl Keeping {
+impl Retention {
     /// Returns the files that are kept now.
-    fn kept(&self, root: &Root) -> Result<BTreeMap<PathBuf, retained::RetainedFile>, Failure> {
+    fn retained(&self, root: &Root) -> Result<BTreeMap<PathBuf, retained::RetainedFile>, Failure> {
         let files = self.files.keys().cloned().collect();
         retained::for_run(root, &self.assignee, &self.lane, self.tenant.as_ref(), &files)
     }
@@ -108,7 +108,7 @@ impl Keeping {
     /// Keeps the files that the run has changed. A file that was changed elsewhere since the start stays as it is, such
     /// as by a login or another run. Blocks; the run's processes have ended.
     pub(super) fn keep(&self, root: &Root, identity: Option<Identity>) -> Result<(), Failure> {
-        let now = self.kept(root)?;
+        let now = self.retained(root)?;
         for (path, given) in &self.files {
             let current = now.get(path);
             if current.map(|file| file.changed) != *given {
