@@ -231,10 +231,8 @@ impl Command for Show {
         if !reply.runs.is_empty() {
             screen.heading("Runs");
             if reply.more.contains(&More::Runs) {
-                screen.line(cli_context::repeated(&format!(
-                    "There are older ones: supervisor runs {}",
-                    task.id
-                )));
+                let hint = format!("There are older ones: supervisor runs {}", task.id);
+                screen.line(cli_context::repeated(&hint));
             }
             runs::table(&reply.runs, screen);
             if let Some((run, line)) = reply.runs.iter().rev().find_map(ended::line) {
@@ -243,11 +241,8 @@ impl Command for Show {
             if let Some((run, report)) =
                 reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
             {
-                let text = cli_context::repeated(&format!(
-                    "{}: supervisor show {} --verbose",
-                    report.summary(),
-                    task.id
-                ));
+                let hint = format!("{}: supervisor show {} --verbose", report.summary(), task.id);
+                let text = cli_context::repeated(&hint);
                 field(screen, &format!("sandbox {run}"), &printable(&text));
             }
         }
