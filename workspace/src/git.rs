@@ -58,9 +58,9 @@ const FILES: [&str; 7] = [
 /// repository. None without a repository, or for a bare one. No file of the repository is read, so its owner does not
 /// matter.
 pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
-    let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
+    let git_dir = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
     // The metadata of a linked worktree lies inside the main repository's `.git`.
-    let git = found.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
+    let git = git_dir.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
     fs::canonicalize(git.parent()?).ok()
 }
 

@@ -192,9 +192,9 @@ impl Search {
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
             let name_of = Path::new(OsStr::from_bytes(name.to_bytes()));
-            let found = open::readable_child(entries.fd().ok()?, name_of).ok()?;
+            let child = open::readable_child(entries.fd().ok()?, name_of).ok()?;
             let area = if name.to_bytes() == DOT_GIT { Area::Repository } else { area };
-            self.directory(found, &path, area, depth)
+            self.directory(child, &path, area, depth)
         })
     }
 }

@@ -209,10 +209,10 @@ pub fn commit_file(
 pub fn tip(path: &Path, branch: &str) -> Result<Committed, RepositoryError> {
     let git = open(path)?;
     let failed = read(path, "the commit");
-    let found = git
+    let reference = git
         .find_branch(branch, git2::BranchType::Local)
         .map_err(|_| RepositoryError::NoBranch { path: path.to_owned(), branch: branch.to_owned() })?;
-    let commit = found.get().peel_to_commit().map_err(&failed)?;
+    let commit = reference.get().peel_to_commit().map_err(&failed)?;
     let tree = commit.tree().map_err(&failed)?;
     let before = match commit.parent(0) {
         Ok(parent) => Some(parent.tree().map_err(&failed)?),

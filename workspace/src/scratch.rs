@@ -120,15 +120,15 @@ pub fn prepare(base: &Path, name: &Name, owner: Option<Owner>) -> Result<Prepare
         Err(errno) => return Err(ScratchError::Create { path, source: errno.into() }),
     };
     let opened = open::child(&parent.fd, Path::new(name.as_str()), &path).map_err(ScratchError::Open)?;
-    let found = opened.stat.st_uid;
+    let owner_uid = opened.stat.st_uid;
     // A directory that was made just now is empty.
-    let interrupted = found == me.uid
-        && found != owner.uid
+    let interrupted = owner_uid == me.uid
+        && owner_uid != owner.uid
         && (made == Preparation::Created
             || tree::is_empty(&opened.fd)
                 .map_err(|source| ScratchError::List { path: path.clone(), source })?);
-    if found != owner.uid && !interrupted {
-        return Err(ScratchError::ForeignOwner { path, found, expected: owner.uid });
+    if owner_uid != owner.uid && !interrupted {
+        return Err(ScratchError::ForeignOwner { path, found: owner_uid, expected: owner.uid });
     }
     if opened.stat.st_mode & 0o7777 != Mode::RWXU.as_raw_mode() {
         open::make_private(&opened.fd)

@@ -71,11 +71,11 @@ impl View<'_> {
 
 /// Reads one row for each group.
 fn groups(mut next: impl FnMut(Option<&Group>) -> Result<Option<Group>, Error>) -> Result<Vec<Group>, Error> {
-    let mut found: Vec<Group> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     loop {
-        match next(found.last())? {
-            Some(group) => found.push(group),
-            None => return Ok(found),
+        match next(groups.last())? {
+            Some(group) => groups.push(group),
+            None => return Ok(groups),
         }
     }
 }

@@ -269,8 +269,8 @@ impl Board<'_> {
 
     fn require_letter(&self, which: &Letters) -> Result<(), Error> {
         let Some(id) = which.id else { return Ok(()) };
-        let found = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
-        if found.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
+        let letters = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
+        if letters.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
     }
 }
 

@@ -348,16 +348,16 @@ impl View<'_> {
     pub fn unrouted(&self, limits: &MissionLimits, limit: u32) -> Result<Vec<Task>, Error> {
         let mut full = BTreeSet::new();
         loop {
-            let found = self.tx.unrouted(&full, limit)?;
+            let unrouted = self.tx.unrouted(&full, limit)?;
             let known = full.len();
-            for task in &found {
+            for task in &unrouted {
                 let used = self.tx.mission(task.mission())?.unwrap_or_default();
                 if mission::room_for_task(task.mission(), &used, limits).is_err() {
                     full.insert(task.mission().to_owned());
                 }
             }
             if full.len() == known {
-                return Ok(found);
+                return Ok(unrouted);
             }
         }
     }

@@ -60,9 +60,9 @@ impl View<'_> {
         assignee: Option<&Profile>,
         limit: u32,
     ) -> Result<Vec<Task>, Error> {
-        let mut found = Vec::new();
+        let mut visible_tasks = Vec::new();
         for status in WAITING {
-            let remaining = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            let remaining = limit.saturating_sub(u32::try_from(visible_tasks.len()).unwrap_or(u32::MAX));
             if remaining == 0 {
                 break;
             }
@@ -73,9 +73,9 @@ impl View<'_> {
                 limit: remaining,
                 ..Filter::default()
             };
-            found.extend(self.tasks(&filter)?.tasks);
+            visible_tasks.extend(self.tasks(&filter)?.tasks);
         }
-        Ok(found)
+        Ok(visible_tasks)
     }
 }
 

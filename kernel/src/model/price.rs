@@ -46,11 +46,11 @@ impl Prices {
     pub fn for_model(&self, model: &str) -> Option<Price> {
         let begins = |name: &str| name.strip_suffix('*').is_some_and(|start| model.starts_with(start));
         let exact = self.0.get(model);
-        let found = exact.or_else(|| {
+        let listed_price = exact.or_else(|| {
             let named = self.0.iter().filter(|(name, _)| begins(name));
             named.max_by_key(|(name, _)| name.len()).map(|(_, price)| price)
         });
-        found.copied()
+        listed_price.copied()
     }
 
     /// Returns the cost of a run's tokens, in millionths of a US dollar: as the agent reports it, else by the price of

@@ -63,8 +63,8 @@ impl Budgets {
     /// Returns the first budget that a payer has used up on a day.
     pub fn spent_on_day(&self, day: &DayUse) -> Option<SpentBudget> {
         let limit = |amount| self.limit_of(&day.payer, amount);
-        let found = spent(&day.consumed, day.more, limit)?;
-        Some(SpentBudget { payer: Some(day.payer.clone()), ..found })
+        let obstacle = spent(&day.consumed, day.more, limit)?;
+        Some(SpentBudget { payer: Some(day.payer.clone()), ..obstacle })
     }
 
     /// Returns the part of an agent's report that its account counts.

@@ -122,9 +122,9 @@ impl Facts<'_> {
             self.stranded(),
             self.overdue(),
         ];
-        let mut found: Vec<Diagnostic> = found.into_iter().flatten().collect();
-        found.sort_by_key(|one| std::cmp::Reverse(one.severity));
-        found
+        let mut diagnostics: Vec<Diagnostic> = found.into_iter().flatten().collect();
+        diagnostics.sort_by_key(|one| std::cmp::Reverse(one.severity));
+        diagnostics
     }
 
     /// Reports a sandbox denial. A single failure is enough, because the sandbox will deny the same act again.

@@ -21,27 +21,27 @@ pub(crate) fn mentioned_and_passed(
     text: &str,
     known: impl Fn(&Profile) -> bool,
 ) -> (Vec<Profile>, Vec<Profile>) {
-    let mut found = first(text, MENTIONS + PASSED, known);
-    let passed = found.split_off(found.len().min(MENTIONS));
-    (found, passed)
+    let mut mentioned = first(text, MENTIONS + PASSED, known);
+    let passed = mentioned.split_off(mentioned.len().min(MENTIONS));
+    (mentioned, passed)
 }
 
 fn first(text: &str, most: usize, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     for paragraph in unquoted_paragraphs(text) {
         for name in names(&without_spans(&paragraph)) {
-            if found.len() == most {
-                return found;
+            if names.len() == most {
+                return names;
             }
             if let Ok(profile) = name.parse::<Profile>()
-                && !found.contains(&profile)
+                && !names.contains(&profile)
                 && known(&profile)
             {
-                found.push(profile);
+                names.push(profile);
             }
         }
     }
-    found
+    names
 }
 
 /// Returns the paragraphs of a text without quotations and code blocks.

@@ -50,7 +50,7 @@ impl Tx<'_> {
         mut capacity: ReplyCapacity,
     ) -> Result<Excerpt<Comment>, Error> {
         let before = before.map_or(i64::MAX, |comment| comment.0);
-        let found = self.conn.list(
+        let comment_rows = self.conn.list(
             "list comments",
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
              FROM task_comments WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
@@ -62,7 +62,7 @@ impl Tx<'_> {
                 read(row, body)
             },
         )?;
-        let mut part = Excerpt::from_rows(found, limits::REPLY_ROWS as usize);
+        let mut part = Excerpt::from_rows(comment_rows, limits::REPLY_ROWS as usize);
         part.rows.reverse();
         Ok(part)
     }

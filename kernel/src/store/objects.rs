@@ -39,7 +39,7 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
     let version: i64 = conn
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|error| sqlite("read the schema of", path, error))?;
-    let found = match objects(conn) {
+    let present = match objects(conn) {
         Ok(found) if found.len() < MOST => found,
         Ok(_) => return Ok(vec![format!("its schema has {MOST} objects or more")]),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
@@ -48,7 +48,7 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
         Err(error) => return Err(sqlite("read the schema of", path, error)),
     };
     if version != migrate::latest() {
-        return Ok(compared(&found, &made(version, path)?));
+        return Ok(compared(&present, &made(version, path)?));
     }
     let latest = if let Some(latest) = LATEST.get() {
         latest
@@ -56,7 +56,7 @@ pub(super) fn differences(conn: &Connection, path: &Path) -> Result<Vec<String>,
         let made = made(version, path)?;
         LATEST.get_or_init(|| made)
     };
-    Ok(compared(&found, latest))
+    Ok(compared(&present, latest))
 }
 
 fn compared(found: &Objects, known: &Objects) -> Vec<String> {

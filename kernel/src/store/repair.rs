@@ -121,11 +121,15 @@ fn reindexed(path: &Path) -> bool {
 fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Result<Vec<Loss>, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(path, flags).map_err(|e| sqlite("open", path, e))?;
-    let found: i64 = source
+    let row_count: i64 = source
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    if found > migrate::latest() {
-        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known: migrate::latest() });
+    if row_count > migrate::latest() {
+        return Err(OpenError::NewerSchema {
+            path: path.to_owned(),
+            found: row_count,
+            known: migrate::latest(),
+        });
     }
     let marked = marker::read(&marker::path(path))?;
     let id = marked.unwrap_or_else(|| BoardId(uuid::Uuid::new_v4()));

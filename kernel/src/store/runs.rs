@@ -461,7 +461,7 @@ fn within(
     mut capacity: ReplyCapacity,
     limit: u32,
 ) -> Result<Excerpt<Run>, Error> {
-    let found: Vec<Run> = conn.list(
+    let run_rows: Vec<Run> = conn.list(
         "list the runs",
         &format!("SELECT {COLUMNS} FROM task_runs WHERE task_id = ?1 {rest}"),
         params,
@@ -471,7 +471,7 @@ fn within(
             Ok(if capacity.take(size) { run } else { bare(run, size) })
         },
     )?;
-    Ok(Excerpt::from_rows(found, limit as usize))
+    Ok(Excerpt::from_rows(run_rows, limit as usize))
 }
 
 fn size_of_texts(run: &Run) -> usize {

@@ -334,10 +334,10 @@ impl Tx<'_> {
 }
 
 fn read_state_row(row: &Columns<'_, '_>) -> rusqlite::Result<StateRow> {
-    let found = StateColumns::read(row)?;
-    let not_before = found.not_before;
+    let columns = StateColumns::read(row)?;
+    let not_before = columns.not_before;
     Ok(StateRow {
-        state: found.state()?,
+        state: columns.state()?,
         not_before,
         tenant: row.optional("tenant")?,
         failures: row.get("consecutive_failures")?,

@@ -283,8 +283,8 @@ fn close(dir: &Path) -> io::Result<()> {
     let device = std::fs::symlink_metadata(dir)?.dev();
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
-        let found = std::fs::symlink_metadata(&path)?;
-        if found.is_dir() && found.dev() == device {
+        let metadata = std::fs::symlink_metadata(&path)?;
+        if metadata.is_dir() && metadata.dev() == device {
             close(&path)?;
         }
     }

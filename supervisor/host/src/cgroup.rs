@@ -44,13 +44,13 @@ impl Cgroups {
     /// delegates the group's controllers to runs.
     pub fn serve(root: &Path) -> Result<(Self, Handed), String> {
         // Created in the daemon's own group before anything is delegated, so that a failure leaves nothing behind.
-        let found = Cgroups::find(root)?;
+        let cgroups = Cgroups::find(root)?;
         let mut handed = own_unit()?.hand_on();
-        if let Err(e) = controllers::enable(&found.base, &handed.controllers) {
-            let gap = format!("{}: failed to hand the controllers on: {e}", found.base.display());
+        if let Err(e) = controllers::enable(&cgroups.base, &handed.controllers) {
+            let gap = format!("{}: failed to hand the controllers on: {e}", cgroups.base.display());
             handed = Handed { gap: Some(gap), ..Handed::default() };
         }
-        Ok((Cgroups { controllers: handed.controllers.clone(), ..found }, handed))
+        Ok((Cgroups { controllers: handed.controllers.clone(), ..cgroups }, handed))
     }
 
     /// Returns the path of a run's group, whether it exists or not.

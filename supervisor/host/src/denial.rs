@@ -155,14 +155,14 @@ impl<'a> DenialSearch<'a> {
         if name.is_empty() || name.len() > LONGEST {
             return None;
         }
-        let found = if name.contains('/') {
+        let program = if name.contains('/') {
             Some(self.cwd.join(name)).filter(|path| is_program(path))
         } else {
             let all = self.search.iter().chain(&self.elsewhere);
             all.map(|dir| dir.join(name)).find(|path| is_program(path))
         }?;
-        self.denial(&found, Want::Execute).or_else(|| {
-            let interpreter = interpreter(&found)?;
+        self.denial(&program, Want::Execute).or_else(|| {
+            let interpreter = interpreter(&program)?;
             self.denial(&interpreter, Want::Execute)
         })
     }

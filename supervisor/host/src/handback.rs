@@ -94,26 +94,26 @@ fn runs(unit: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Returns a group and all groups beneath it, parents first. A worker may have made groups of its own.
 fn within(unit: &Path) -> Vec<PathBuf> {
-    let mut found = vec![unit.to_owned()];
+    let mut groups = vec![unit.to_owned()];
     let mut next = 0;
-    while let Some(group) = found.get(next) {
+    while let Some(group) = groups.get(next) {
         // A group that vanished has none beneath it.
         let beneath = directories(group).unwrap_or_default();
-        found.extend(beneath);
+        groups.extend(beneath);
         next += 1;
     }
-    found
+    groups
 }
 
 fn directories(group: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut children = Vec::new();
     for entry in std::fs::read_dir(group)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            found.push(entry.path());
+            children.push(entry.path());
         }
     }
-    Ok(found)
+    Ok(children)
 }
 
 fn has_limit(work: &Path) -> bool {

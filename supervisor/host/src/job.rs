@@ -294,11 +294,11 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
     let closed = |dir: &OsString| {
         matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
     };
-    let found: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
+    let variables: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
         .into_iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)))
         .collect();
-    if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
+    if variables.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { variables }
 }
 
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {

@@ -49,9 +49,9 @@ impl RetainedHome {
         let name = file_name(assignee.as_str());
         let of_tenants = std::fs::read_dir(root.kept().join(TENANTS)).into_iter().flatten().flatten();
         let dirs = of_tenants.map(|entry| entry.path()).chain([root.kept().join(NO_TENANT)]);
-        let mut found: Vec<PathBuf> = dirs.map(|dir| dir.join(&name)).filter(|dir| dir.is_dir()).collect();
-        found.sort();
-        found.into_iter().map(|dir| RetainedHome { dir }).collect()
+        let mut stores: Vec<PathBuf> = dirs.map(|dir| dir.join(&name)).filter(|dir| dir.is_dir()).collect();
+        stores.sort();
+        stores.into_iter().map(|dir| RetainedHome { dir }).collect()
     }
 
     /// Returns the modification time of each of these files that exists.
@@ -65,16 +65,16 @@ impl RetainedHome {
 
     /// Reads the files among these that exist.
     pub fn read(&self, files: &BTreeSet<PathBuf>) -> Result<BTreeMap<PathBuf, RetainedFile>, Failure> {
-        let mut found = BTreeMap::new();
+        let mut files_read = BTreeMap::new();
         for path in files {
             let whole = self.dir.join(path);
             match read(&whole) {
-                Ok(file) => drop(found.insert(path.clone(), file)),
+                Ok(file) => drop(files_read.insert(path.clone(), file)),
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 Err(e) => return Err(Failure::file("read", &whole, &e)),
             }
         }
-        Ok(found)
+        Ok(files_read)
     }
 
     /// Stores a file atomically: a concurrent reader sees the old file or the new.
@@ -111,15 +111,15 @@ pub fn for_run(
     tenant: Option<&Tenant>,
     files: &BTreeSet<PathBuf>,
 ) -> Result<BTreeMap<PathBuf, RetainedFile>, Failure> {
-    let mut found = RetainedHome::for_assignee(root, assignee, tenant).read(files)?;
+    let mut retained = RetainedHome::for_assignee(root, assignee, tenant).read(files)?;
     if lane != assignee {
         for (path, of_lane) in RetainedHome::for_assignee(root, lane, tenant).read(files)? {
-            if found.get(&path).is_none_or(|own| own.changed < of_lane.changed) {
-                found.insert(path, of_lane);
+            if retained.get(&path).is_none_or(|own| own.changed < of_lane.changed) {
+                retained.insert(path, of_lane);
             }
         }
     }
-    Ok(found)
+    Ok(retained)
 }
 
 /// State of a file after a worker's use.

@@ -124,24 +124,24 @@ pub fn groups(account: &UnixUser, primary: u32) -> Vec<(u32, Option<String>)> {
     }
     let name = std::ffi::CString::new(account.name.as_str()).unwrap_or_default();
     let primary_group = nix::unistd::Gid::from_raw(primary);
-    let found = nix::unistd::getgrouplist(&name, primary_group).unwrap_or_else(|_| vec![primary_group]);
+    let gids = nix::unistd::getgrouplist(&name, primary_group).unwrap_or_else(|_| vec![primary_group]);
     let name_of = |gid| nix::unistd::Group::from_gid(gid).ok().flatten().map(|group| group.name);
-    found.into_iter().map(|gid| (gid.as_raw(), name_of(gid))).collect()
+    gids.into_iter().map(|gid| (gid.as_raw(), name_of(gid))).collect()
 }
 
 /// Returns the groups of a user from the text of `/etc/group` (group(5)).
 fn listed_groups(text: &str, user: &str, primary: u32) -> Vec<(u32, Option<String>)> {
-    let found = text.lines().filter_map(|line| {
+    let listed = text.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let (name, gid, members) = (fields.next()?, fields.nth(1)?.parse().ok()?, fields.next()?);
         let is_member = gid == primary || members.split(',').any(|member| member == user);
         is_member.then(|| (gid, Some(name.to_owned())))
     });
-    let mut found: Vec<_> = found.collect();
-    if !found.iter().any(|(gid, _)| *gid == primary) {
-        found.push((primary, None));
+    let mut groups: Vec<_> = listed.collect();
+    if !groups.iter().any(|(gid, _)| *gid == primary) {
+        groups.push((primary, None));
     }
-    found
+    groups
 }
 
 /// Returns a user from the text of `/etc/passwd`.

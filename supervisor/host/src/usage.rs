@@ -79,9 +79,9 @@ impl Sampler {
 
     /// Returns the first `most` processes of a run, each before its children, and the number of the others.
     pub fn tree(&self, cgroup: Option<&Path>, worker: Option<i32>, most: usize) -> Tree {
-        let found: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
-        let more = found.len().saturating_sub(most);
-        let first = in_order(found).into_iter().take(most);
+        let stats: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
+        let more = stats.len().saturating_sub(most);
+        let first = in_order(stats).into_iter().take(most);
         Tree { processes: first.map(|(stat, depth)| self.seen(&stat, depth)).collect(), more }
     }
 
@@ -121,13 +121,13 @@ impl Sampler {
             }
             children
         });
-        let mut found = vec![root];
+        let mut pids = vec![root];
         let mut next = 0;
-        while let Some(pid) = found.get(next) {
-            found.extend(children.get(pid).into_iter().flatten());
+        while let Some(pid) = pids.get(next) {
+            pids.extend(children.get(pid).into_iter().flatten());
             next += 1;
         }
-        found
+        pids
     }
 }
 

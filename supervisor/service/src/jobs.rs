@@ -71,16 +71,16 @@ impl<K: Clone + Ord> Jobs<K> {
         };
         let cancel = CancellationToken::new();
         let _given_up = cancel.clone().drop_guard();
-        let (done, found) = oneshot::channel();
+        let (done, result_receiver) = oneshot::channel();
         let job = move || {
-            let found = work(&cancel);
+            let result = work(&cancel);
             drop(turn);
             // The receiver is gone if the request was given up.
-            drop(done.send(found));
+            drop(done.send(result));
         };
         let thread = std::thread::Builder::new().name("job".to_owned()).spawn(job);
         thread.map_err(|error| format!("no thread was started: {error}"))?;
-        match tokio::time::timeout(longest, found).await {
+        match tokio::time::timeout(longest, result_receiver).await {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(_)) => Err("it came to nothing".to_owned()),
             Err(_) => Err(format!("it was not done within {} s", longest.as_secs())),

@@ -93,14 +93,14 @@ impl Tree {
     /// Returns true if the worker was among them: without `/proc` nothing is found.
     pub fn terminate(&self) -> bool {
         let mut members = self.members();
-        let found: BTreeSet<_> = members.iter().map(Member::identity).collect();
-        members.extend(self.members().into_iter().filter(|member| !found.contains(&member.identity())));
-        let found = members.iter().any(|member| member.pid == self.worker);
+        let identities: BTreeSet<_> = members.iter().map(Member::identity).collect();
+        members.extend(self.members().into_iter().filter(|member| !identities.contains(&member.identity())));
+        let has_worker = members.iter().any(|member| member.pid == self.worker);
         members.retain(|member| Some(member.pid) != self.relay);
         for signal in [Signal::TERM, Signal::CONT] {
             Self::signal(&members, signal);
         }
-        found
+        has_worker
     }
 
     /// Sends KILL to all; returns how many of them had not been sent it before.
@@ -109,10 +109,10 @@ impl Tree {
     /// cgroup the kernel ends all that is in it at once, beside the walk, which also reaches a worker that has not
     /// joined it yet.
     pub fn kill(&mut self) -> u32 {
-        let mut found = BTreeSet::new();
+        let mut signalled = BTreeSet::new();
         for _ in 0..STOP_PASSES {
             let fresh: Vec<Member> =
-                self.members().into_iter().filter(|member| found.insert(member.identity())).collect();
+                self.members().into_iter().filter(|member| signalled.insert(member.identity())).collect();
             if fresh.is_empty() {
                 break;
             }
@@ -123,14 +123,14 @@ impl Tree {
             fs::write(work.join("cgroup.kill"), "1").ok();
         }
         let members = self.members();
-        found.extend(members.iter().map(Member::identity));
+        signalled.extend(members.iter().map(Member::identity));
         if let Some(init) = self.init.as_ref().and_then(Init::pid) {
             // Not reaped yet, so the number is its own. The kernel kills all that is in its namespace with it.
             kill_process(init, Signal::KILL).ok();
         }
         Self::signal(&members, Signal::KILL);
         let before = self.killed.len();
-        self.killed.append(&mut found);
+        self.killed.append(&mut signalled);
         u32::try_from(self.killed.len() - before).unwrap_or(u32::MAX)
     }
 

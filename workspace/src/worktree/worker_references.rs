@@ -145,16 +145,16 @@ fn collect(dir: &Path, prefix: &str, depth: usize, tags: &mut BTreeMap<String, O
 /// Returns the references with a prefix, by the rest of their names.
 fn under(source: &Source, prefix: &str) -> Result<BTreeMap<String, Oid>, WorktreeError> {
     let failed = |error| WorktreeError::Publish { path: source.common.clone(), source: error };
-    let mut found = BTreeMap::new();
+    let mut references = BTreeMap::new();
     for reference in source.git().references_glob(&format!("{prefix}*")).map_err(failed)? {
         let reference = reference.map_err(failed)?;
         let rest =
             std::str::from_utf8(reference.name_bytes()).ok().and_then(|name| name.strip_prefix(prefix));
         if let (Some(rest), Some(target)) = (rest, reference.target()) {
-            found.insert(rest.to_owned(), target);
+            references.insert(rest.to_owned(), target);
         }
     }
-    Ok(found)
+    Ok(references)
 }
 
 /// Makes these references the only kept ones of a task.

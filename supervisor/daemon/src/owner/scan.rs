@@ -51,7 +51,7 @@ pub fn scan(
     capacity: &mut Capacity,
     roster: &Roster,
 ) -> Result<Scan, kernel::Error> {
-    let mut found = Scan::default();
+    let mut result = Scan::default();
     let config = capacity.config();
     capacity.share_with_tenants_of(view)?;
     // Questions first: a run waits for each of them, and they have slots of their own.
@@ -62,20 +62,20 @@ pub fn scan(
         let claim = Claim::for_candidate(board, &candidate, RosterAndConfig { roster, config: &config })
             .for_question(candidate.consult);
         match capacity.admit(&claim) {
-            Ok(()) => found.admitted.push((candidate, claim)),
-            Err(refusal) => found.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
+            Ok(()) => result.admitted.push((candidate, claim)),
+            Err(refusal) => result.lacks_headroom |= refusal.why.code == WaitingCode::Headroom,
         }
     })?;
     if capacity.is_closed() {
-        found.left = true;
-        return Ok(found);
+        result.left = true;
+        return Ok(result);
     }
     let mut refused = BTreeSet::new();
     view.offer(&roster.accounts(&config), &check_performer(), |candidate| {
         match roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config) {
             Ok(_) => {}
             Err(why) if why.is_unknown() => {
-                found.foreign = true;
+                result.foreign = true;
                 return CandidateChoice::Left(Reach::Profile);
             }
             Err(why) if why.is_claimed() => return CandidateChoice::Left(Reach::Profile),
@@ -84,7 +84,7 @@ pub fn scan(
         let claim = Claim::for_candidate(board, candidate, RosterAndConfig { roster, config: &config });
         match capacity.admit(&claim) {
             Ok(()) => {
-                found.admitted.push((candidate.clone(), claim));
+                result.admitted.push((candidate.clone(), claim));
                 CandidateChoice::Taken
             }
             Err(refusal) => {
@@ -95,9 +95,9 @@ pub fn scan(
     })?;
     // A task that is being started waits for nothing.
     refused.remove(&WaitingCode::Starting);
-    found.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
-    found.left = !refused.is_empty();
-    Ok(found)
+    result.lacks_headroom |= refused.contains(&WaitingCode::Headroom);
+    result.left = !refused.is_empty();
+    Ok(result)
 }
 
 /// Reads the pending work of a board beside its live runs. Blocks. The search for tasks whose assignee is no lane
@@ -109,18 +109,18 @@ pub(crate) fn work(
     roster: &Roster,
     noted: Timestamp,
 ) -> Result<BoardWork, kernel::Error> {
-    let found = scan(view, board, capacity, roster)?;
+    let result = scan(view, board, capacity, roster)?;
     let missions = capacity.config().mission_limits();
     // Without an overseer, a stalled mission wakes nothing.
     let config = capacity.config();
     let has_overseer = config.triage.assignee(ProposalKind::Progress).is_some_and(|name| roster.knows(&name));
     let reviews = if has_overseer { view.next_review(&config.triage.review_terms())? } else { None };
     let (unknown, noted) =
-        if found.foreign { unknown(view, roster, &capacity.config(), noted)? } else { (Vec::new(), noted) };
+        if result.foreign { unknown(view, roster, &capacity.config(), noted)? } else { (Vec::new(), noted) };
     Ok(BoardWork {
-        admitted: found.admitted,
-        left: found.left,
-        lacks_headroom: found.lacks_headroom,
+        admitted: result.admitted,
+        left: result.left,
+        lacks_headroom: result.lacks_headroom,
         ready: view.ready_count()?,
         has_tenants: view.has_tenants()?,
         unknown,
@@ -184,12 +184,12 @@ fn unknown(
 ) -> Result<(Vec<(TaskId, String)>, Timestamp), kernel::Error> {
     let known = roster.names();
     let now = view.now();
-    let found = view.unknown_assignees(&known, since, NOTED)?;
-    if found.is_empty() {
+    let unknown = view.unknown_assignees(&known, since, NOTED)?;
+    if unknown.is_empty() {
         return Ok((Vec::new(), now.before(COMMIT)));
     }
     // These get their note first; then the search starts at the same time again.
-    let notes = found.into_iter().filter_map(|(task, profile, _)| {
+    let notes = unknown.into_iter().filter_map(|(task, profile, _)| {
         Some((task, roster.resolve(&profile, None, config).err()?.to_string()))
     });
     Ok((notes.collect(), since))

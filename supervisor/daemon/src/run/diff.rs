@@ -152,16 +152,16 @@ fn left(
     };
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
     // The directory may have been replaced since, so its owner is compared before anything in it is read.
-    let found = place::existing_directory(&spec, &directory, cancel)?;
-    if found.path != directory {
+    let existing = place::existing_directory(&spec, &directory, cancel)?;
+    if existing.path != directory {
         return Err(gone(&format!("there is no {}", directory.display())));
     }
     let daemon_uid = nix::unistd::geteuid().as_raw();
     let expected = last.run.worker_uid.unwrap_or(daemon_uid);
-    if found.owner.uid != expected {
-        return Err(gone(&format!("{} belongs to uid {} now", directory.display(), found.owner.uid)));
+    if existing.owner.uid != expected {
+        return Err(gone(&format!("{} belongs to uid {} now", directory.display(), existing.owner.uid)));
     }
-    let identity = (found.owner.uid != daemon_uid).then(|| job_user(found.owner.uid));
+    let identity = (existing.owner.uid != daemon_uid).then(|| job_user(existing.owner.uid));
     // Changes of a later run there do not belong to this run.
     let is_last = runs
         .iter()

@@ -154,9 +154,9 @@ impl Traces for OnHost {
     }
 
     fn marked(&mut self) -> Result<Marked, String> {
-        let found = self.mark()?.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
-        let watch = found.first().map(|survivor| survivor.pid);
-        Ok(Marked { named: survivors::named(&found), watch, groups: survivors::groups(&found) })
+        let marked = self.mark()?.find().map_err(|e| format!("the processes cannot be listed: {e}"))?;
+        let watch = marked.first().map(|survivor| survivor.pid);
+        Ok(Marked { named: survivors::named(&marked), watch, groups: survivors::groups(&marked) })
     }
 
     fn is_populated(&mut self, groups: &BTreeSet<PathBuf>) -> Result<bool, String> {

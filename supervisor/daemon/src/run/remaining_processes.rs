@@ -48,11 +48,11 @@ pub(super) fn prove(dir: &RunDir, pid: &PidRecord, mark: &Mark) -> Result<Remain
         return find_marked(mark);
     }
     // No other run of this host has that user, so without a process of it nothing is left.
-    let found = kill_marked(mark, &BTreeSet::new())?;
-    let marked = survivors::sure(&found);
-    Ok(match (found.is_empty(), marked.is_empty()) {
+    let marked_processes = kill_marked(mark, &BTreeSet::new())?;
+    let marked = survivors::sure(&marked_processes);
+    Ok(match (marked_processes.is_empty(), marked.is_empty()) {
         (true, _) => RemainingProcesses::Nothing,
-        (false, true) => unknown(&found),
+        (false, true) => unknown(&marked_processes),
         (false, false) => RemainingProcesses::Unkillable(ended::stragglers(marked)),
     })
 }
@@ -116,10 +116,10 @@ fn kill_marked(mark: &Mark, groups: &BTreeSet<PathBuf>) -> Result<Vec<survivors:
         ended::empty_group(group).map_err(|e| e.in_words())?;
     }
     loop {
-        let found = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;
+        let killed = mark.kill().map_err(|e| format!("the processes cannot be ended: {e}"))?;
         // Processes that may belong to others are not ended, so waiting for them is pointless.
-        if !survivors::are_surely(&found) || Instant::now() >= until {
-            return Ok(found);
+        if !survivors::are_surely(&killed) || Instant::now() >= until {
+            return Ok(killed);
         }
         // The kernel announces no end of a process that is not a child.
         std::thread::sleep(PAUSE);

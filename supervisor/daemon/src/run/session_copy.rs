@@ -122,8 +122,8 @@ const DIRECTORY: OFlags =
 
 /// Returns the bytes that an ordinary user can still write.
 fn free(dir: BorrowedFd<'_>) -> io::Result<u64> {
-    let found = fstatvfs(dir)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    let filesystem = fstatvfs(dir)?;
+    Ok(filesystem.f_bavail.saturating_mul(filesystem.f_frsize))
 }
 
 struct Copy<'a> {
@@ -159,8 +159,8 @@ impl Copy<'_> {
                 return Err(CopyError::Refused("they have more than 20000 files"));
             }
             let path = at.join(name);
-            let found = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
-            let Some(meta) = self.read(found, &path)? else { continue };
+            let stat = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
+            let Some(meta) = self.read(stat, &path)? else { continue };
             let Some(named) = self.name_of(at, name) else {
                 self.leave_out(&path);
                 continue;

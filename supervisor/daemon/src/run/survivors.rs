@@ -61,15 +61,15 @@ impl Mark {
     pub(super) fn find(&self) -> io::Result<Vec<Survivor>> {
         let own_pid = std::process::id().cast_signed();
         let all = procfs::process::all_processes().map_err(io::Error::other)?;
-        let mut found = Vec::new();
+        let mut survivors = Vec::new();
         for process in all {
             // An unreadable process may belong to the run, so the search fails rather than miss it.
             let Some(process) = of_process(process)? else { continue };
             if process.pid() != own_pid {
-                found.extend(self.look(&process)?);
+                survivors.extend(self.look(&process)?);
             }
         }
-        Ok(found)
+        Ok(survivors)
     }
 
     fn look(&self, process: &Process) -> io::Result<Option<Survivor>> {

@@ -36,8 +36,8 @@ pub(super) fn check_quiet(daemon: &mut SimulatedDaemon, on: &mut SharedState<'_>
     let mut capacity = daemon.capacity(on);
     let is_paused = daemon.snapshot(on).paused.is_some();
     let roster = &on.fixtures.roster;
-    let found = on.bench.read(|view| scan(view, &board, &mut capacity, roster));
-    if let Some((candidate, _)) = found.admitted.first() {
+    let scanned = on.bench.read(|view| scan(view, &board, &mut capacity, roster));
+    if let Some((candidate, _)) = scanned.admitted.first() {
         return starved(format!("{} could start, nothing is under way, and nobody looks", candidate.task));
     }
     let wake = on.bench.read(|view| view.next_wake());

@@ -50,8 +50,8 @@ impl Roster {
                 .collect()
         });
         let of_lanes = self.lanes.names().flat_map(|name| {
-            let found = name.parse().map(|name: Profile| self.lanes.find(&name));
-            let Ok(Lookup::Usable(lane)) = found else { return Vec::new() };
+            let lookup = name.parse().map(|name: Profile| self.lanes.find(&name));
+            let Ok(Lookup::Usable(lane)) = lookup else { return Vec::new() };
             let subject = format!("the lane {name}");
             lane.pools.iter().filter_map(|pool| LooseName::of_pool(pool, &subject, config)).collect()
         });

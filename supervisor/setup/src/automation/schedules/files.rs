@@ -24,8 +24,8 @@ pub fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
 /// none.
 pub fn file_of(root: &Root, name: &ScheduleName) -> Option<PathBuf> {
     let toml = path_of(root, name);
-    let found = |path: &PathBuf| path.symlink_metadata().is_ok();
-    Some(toml).filter(found).or_else(|| foreign(root, name).find(found))
+    let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
+    Some(toml).filter(exists).or_else(|| foreign(root, name).find(exists))
 }
 
 /// Returns the possible files of a schedule in the format of Hermes Kanban.
