@@ -31,7 +31,7 @@ struct Tasks {
 }
 
 /// Performs a history, and comments on the ledger task after each act. Reports each acknowledged comment to `told`.
-fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut told: impl FnMut(&str)) {
+fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut acknowledge: impl FnMut(&str)) {
     let mut ids = tasks.ids.clone();
     for (at, act) in acts.iter().enumerate() {
         if let Err(error) = perform(bench, &mut ids, act) {
@@ -40,21 +40,21 @@ fn live(bench: &Bench, name: &str, tasks: &Tasks, acts: &[Act], mut told: impl F
         let text = format!("{name} has done {at}");
         let (id, said) = (tasks.ledger.clone(), text.clone());
         match bench.call(move |board| board.comment(&id, &said, None, &alice())) {
-            Ok(_) => told(&text),
+            Ok(_) => acknowledge(&text),
             Err(error) => assert!(was_busy(&error), "{name}: {error}"),
         }
     }
 }
 
 /// Asserts that the board is sound and has each acknowledged comment once.
-fn check(bench: &Bench, ledger: &TaskId, told: impl IntoIterator<Item = String>) {
+fn check(bench: &Bench, ledger: &TaskId, acknowledged: impl IntoIterator<Item = String>) {
     bench.check();
     assert_eq!(check_board(&bench.path).unwrap(), Vec::<String>::new());
     let mut found = BTreeMap::new();
     for comment in bench.readers.with(|view| view.comments(ledger)).unwrap() {
         *found.entry(comment.body).or_insert(0) += 1;
     }
-    for text in told {
+    for text in acknowledged {
         assert_eq!(found.get(&text), Some(&1), "{text}");
     }
 }

@@ -115,8 +115,8 @@ const SHARED: u32 = 0o1002;
 
 /// Refuses a path through a directory that another user has made in a shared place: it may stand where the caller meant its own
 /// directory. For root nothing is refused: its workers run as the owner of the directory.
-fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
-    if own.is_root() {
+fn refuse_foreign(path: &Path, daemon_uid: Uid) -> Result<(), DirectoryError> {
+    if daemon_uid.is_root() {
         return Ok(());
     }
     let mut above_is_shared = false;
@@ -124,7 +124,7 @@ fn refuse_foreign(path: &Path, own: Uid) -> Result<(), DirectoryError> {
         let opened =
             open::directory(at).map_err(|source| DirectoryError::Open { path: at.to_owned(), source })?;
         let owner = opened.stat.st_uid;
-        if above_is_shared && owner != own.as_raw() && owner != 0 {
+        if above_is_shared && owner != daemon_uid.as_raw() && owner != 0 {
             return Err(DirectoryError::Foreign { path: at.to_owned(), owner });
         }
         above_is_shared = opened.stat.st_mode & SHARED == SHARED;

@@ -454,11 +454,11 @@ fn hindered(why: &str, changes: &Changes) -> Uncommitted {
 }
 
 /// Adds the paths that are left, as many as are named.
-fn named(made: Uncommitted, mut left: Vec<LeftPath>) -> Uncommitted {
-    left.sort_by(|a, b| a.path.cmp(&b.path));
-    let more = left.len().saturating_sub(NAMED);
-    left.truncate(NAMED);
-    Uncommitted { left, more, ..made }
+fn named(made: Uncommitted, mut uncommitted: Vec<LeftPath>) -> Uncommitted {
+    uncommitted.sort_by(|a, b| a.path.cmp(&b.path));
+    let more = uncommitted.len().saturating_sub(NAMED);
+    uncommitted.truncate(NAMED);
+    Uncommitted { left: uncommitted, more, ..made }
 }
 
 #[cfg(test)]

@@ -178,10 +178,10 @@ fn cost(new: &NewTask) -> Cost {
 
 /// Refuses a key with a prefix that only the board may use: such a task would be taken for a task of a fleet or a
 /// schedule.
-fn refuse_key(new: &NewTask, keys: &str, whose: &str, instead: &str) -> Result<(), Error> {
+fn refuse_key(new: &NewTask, keys: &str, field_owner: &str, instead: &str) -> Result<(), Error> {
     if !new.idempotency_key.as_ref().is_some_and(|key| key.starts_with(keys)) {
         return Ok(());
     }
-    let why = format!("keys that begin with `{keys}` are {whose}");
+    let why = format!("keys that begin with `{keys}` are {field_owner}");
     Err(Error::invalid("idempotency_key", why, format!("use another key; {instead}")))
 }

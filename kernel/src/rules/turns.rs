@@ -55,8 +55,8 @@ fn require_at_most(field: &'static str, number: u32, most: u32, usual: &str) -> 
 }
 
 /// Limits the turns and checks of a task that a worker makes: no more than the worker's own task has, if that has a goal.
-pub(crate) fn bound(own: &Task, new: &mut NewTask) -> Result<(), Error> {
-    let most = own.goal.turns().map_or(limits::TURNS_BY_WORKER, |own| own.min(limits::TURNS_BY_WORKER));
+pub(crate) fn bound(creating: &Task, new: &mut NewTask) -> Result<(), Error> {
+    let most = creating.goal.turns().map_or(limits::TURNS_BY_WORKER, |own| own.min(limits::TURNS_BY_WORKER));
     if let Some(number) = new.check.max_checks {
         require_at_most("max_checks", number, limits::TURNS_BY_WORKER, "a person may give more")?;
     }

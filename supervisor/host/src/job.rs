@@ -193,7 +193,7 @@ pub fn work_unless(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, JobFailure> {
-    work_telling(&Asker { cancel, told: &|_| {} }, identity, read, write, job)
+    work_telling(&Asker { cancel, on_checkout: &|_| {} }, identity, read, write, job)
 }
 
 /// The caller of a job that may take long.
@@ -202,7 +202,7 @@ pub struct Asker<'a> {
     /// Gives the job up.
     pub cancel: &'a CancellationToken,
     /// Takes the progress of a checkout, about once a second.
-    pub told: &'a dyn Fn(CheckedOut),
+    pub on_checkout: &'a dyn Fn(CheckedOut),
 }
 
 /// Does a job as [`work_unless`] does, and tells the caller of its progress.
@@ -302,7 +302,7 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
 }
 
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
-    ask_telling(task, stderr, &Asker { cancel, told: &|_| {} })
+    ask_telling(task, stderr, &Asker { cancel, on_checkout: &|_| {} })
 }
 
 fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, JobFailure> {
@@ -328,18 +328,20 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
     // The process has the user of the worker, so its lines are bounded here too.
     let told_at = Cell::new(None::<Instant>);
-    let told = |line: &[u8]| {
+    let on_line = |line: &[u8]| {
         if told_at.get().is_some_and(|at| at.elapsed() < PACE) {
             return;
         }
         told_at.set(Some(Instant::now()));
         if let Ok(files) = serde_json::from_slice(line) {
-            (asker.told)(files);
+            (asker.on_checkout)(files);
         }
     };
     let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
     let answer = match sent {
-        Ok(()) => wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, told: &told }),
+        Ok(()) => {
+            wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, on_line: &on_line })
+        }
         Err(e) => Err(NoAnswer::Unread(e)),
     };
     // Reaped before the reply is used, so that no zombie remains on any path below.

@@ -174,12 +174,12 @@ impl Backoff {
         &mut self,
         key: &TaskKey,
         needs: impl IntoIterator<Item = &'a Environment>,
-        begun: Timestamp,
+        started_at: Timestamp,
         now: Timestamp,
     ) -> bool {
         self.deferred.remove(key);
         self.suspected_tasks.remove(key);
-        let is_mended = |wait: &Wait| wait.is_older_than(begun, now);
+        let is_mended = |wait: &Wait| wait.is_older_than(started_at, now);
         let mut freed = self.pause.take_if(|pause| is_mended(pause)).is_some();
         if self.pause.is_none() {
             self.shortages = 0;

@@ -76,7 +76,7 @@ pub(crate) fn apply_budgets(context: &Context) {
 }
 
 /// Stores a breaker on a board, or removes it. Jobs of one board run in the order of submission.
-pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: BreakerChange) {
+pub(crate) fn keep_breaker(context: &Context, board: &BoardName, change: BreakerChange) {
     let Ok(handle) = context.service.board(board) else { return };
     let Ok(writer) = handle.writer() else { return };
     let done = |result: Result<(), kernel::Error>| {
@@ -84,7 +84,7 @@ pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: BreakerCh
             tracing::warn!(%error, "breaker_not_kept");
         }
     };
-    match kept {
+    match change {
         BreakerChange::Open(on, why, until) => {
             tracing::warn!(%board, %on, why, "breaker_open");
             writer.submit(move |board| board.open_breaker(&on, &why, until).map(drop), done);

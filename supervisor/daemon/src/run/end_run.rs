@@ -199,9 +199,9 @@ fn facts_of(context: &Context, board: &BoardHandle, run: Run, shim: Shim) -> Run
 
 /// Ends the processes that surely belong to runs whose end cannot be proved, because the daemon ends all its workers.
 /// The claims stay.
-pub(crate) async fn end_survivors(context: &Context, left: Vec<(BoardName, RunId)>) {
+pub(crate) async fn end_survivors(context: &Context, runs: Vec<(BoardName, RunId)>) {
     let mut ends = tokio::task::JoinSet::new();
-    for (name, id) in left {
+    for (name, id) in runs {
         let Ok(board) = context.service.board(&name) else { continue };
         let Ok(run) = board.readers().with(|view| view.expect_run(id)) else { continue };
         let facts = facts_of(context, &board, run, Shim::Unseen);

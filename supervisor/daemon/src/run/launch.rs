@@ -77,7 +77,7 @@ pub(crate) fn prepare(
     host: &Host,
     order: &Order,
     own_gid: &dyn Fn() -> Result<u32, Failure>,
-    told: &dyn Fn(CheckedOut),
+    on_checkout: &dyn Fn(CheckedOut),
 ) -> Result<Launch, LaunchError> {
     const STAGE: Stage = Stage::MakeRunDirectory;
     let stores = host.root.secret_stores();
@@ -88,7 +88,7 @@ pub(crate) fn prepare(
     let identity = place::identity(&workspace, &order.task, &own_numbers, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = place::At { board: &order.board, workspaces: &workspaces };
-    let asker = Asker { cancel: &order.cancel, told };
+    let asker = Asker { cancel: &order.cancel, on_checkout };
     let prepared = place::workspace(&workspace, &order.task, at, identity, &asker)?;
     let git_start = evidence::begin(&workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();

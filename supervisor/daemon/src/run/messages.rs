@@ -60,7 +60,7 @@ struct Done {
     /// Number of the last posted message.
     posted: u32,
     /// Receipts that the board has.
-    told: MessagesRecord,
+    recorded: MessagesRecord,
 }
 
 async fn pass_on(
@@ -82,10 +82,10 @@ async fn pass_on(
             watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
         }
     }
-    if record != done.told {
+    if record != done.recorded {
         let news = news_of(&record);
         board.write(move |board| board.record_messages(run, &news)).await?;
-        done.told = record;
+        done.recorded = record;
     }
     Ok(())
 }

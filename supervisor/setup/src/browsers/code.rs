@@ -80,8 +80,8 @@ impl Codes {
     }
 
     /// Removes the codes of the owners that match.
-    pub(super) fn forget(&mut self, whose: impl Fn(&Owner) -> bool) {
-        self.0.retain(|pending| !whose(&pending.offer.owner));
+    pub(super) fn forget(&mut self, is_of_owner: impl Fn(&Owner) -> bool) {
+        self.0.retain(|pending| !is_of_owner(&pending.offer.owner));
     }
 
     /// Removes expired codes. Returns the time until the next one expires.

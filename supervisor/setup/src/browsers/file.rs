@@ -104,8 +104,8 @@ impl StoredSessions {
     }
 
     /// Ends the least recently used session among the owners that match.
-    pub(super) fn end_last(&mut self, whose: impl Fn(&Owner) -> bool) {
-        let of_owner = self.sessions.iter().filter(|session| whose(&session.owner));
+    pub(super) fn end_last(&mut self, is_of_owner: impl Fn(&Owner) -> bool) {
+        let of_owner = self.sessions.iter().filter(|session| is_of_owner(&session.owner));
         if let Some(last) = of_owner.min_by_key(|session| session.used()).map(|session| session.id.clone()) {
             self.end(|session| session.id == last);
         }

@@ -258,8 +258,8 @@ impl Browsers {
     }
 
     /// Removes the unused links of the owners that match.
-    pub fn withdraw(&self, whose: impl Fn(&Owner) -> bool) {
-        self.state().codes.forget(whose);
+    pub fn withdraw(&self, is_of_owner: impl Fn(&Owner) -> bool) {
+        self.state().codes.forget(is_of_owner);
         self.changed.notify_one();
     }
 

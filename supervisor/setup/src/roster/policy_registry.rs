@@ -103,11 +103,11 @@ impl PolicyRegistry {
 
     /// Returns the policy of a name for the program of `who`; refuses a policy with a proxy, which such a program
     /// lacks.
-    pub fn without_proxy(&self, name: &str, who: &str) -> Result<&Policy, String> {
+    pub fn without_proxy(&self, name: &str, subject: &str) -> Result<&Policy, String> {
         let policy = self.find(name).map_err(|why| why.to_string())?;
         if policy.has_proxy() {
             return Err(format!(
-                "the policy {name} needs a proxy, and {who} has none; name a policy with mode \"none\" or \"host\""
+                "the policy {name} needs a proxy, and {subject} has none; name a policy with mode \"none\" or \"host\""
             ));
         }
         Ok(policy)

@@ -110,9 +110,9 @@ enum Long {
 }
 
 /// Reads the rest of a long line, and returns the line with its long values cut; none if it is still too long.
-fn cut_line(begun: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
+fn cut_line(beginning: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut cut = CutValues::default();
-    cut.push(begun);
+    cut.push(beginning);
     loop {
         let chunk = reader.fill_buf()?;
         let end = chunk.iter().position(|byte| *byte == b'\n');
