@@ -28,7 +28,7 @@ mod simulation;
 mod watchdog;
 
 pub use lifetime::run;
-pub use owner::admission::{Claim, ClaimInputs, Claimant};
+pub use owner::admission::{ClaimInputs, Claimant, StartClaim};
 pub use owner::backoff::Broken;
 pub use owner::board::REPLY_AGE;
 pub use owner::capacity::Capacity;
@@ -36,7 +36,7 @@ pub use owner::event::Event;
 pub use owner::link::OwnerLink;
 pub use owner::mode::DaemonMode;
 pub use owner::scan::scan;
-pub use owner::snapshot::{NotAdmitted, PoolUse, Snapshot};
+pub use owner::snapshot::{PoolUse, Snapshot, UnadmittedTask};
 pub use owner::stopping::{StopMode, StopPlan};
 pub use owner::why::{Performer, ask as ask_why, left_open, merged};
 pub use run::claimed::{Search, search as search_claimed};

@@ -14,7 +14,8 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Cell, Screen, printable};
 use daemon::{
-    Capacity, Claim, ClaimInputs, Claimant, Event, NotAdmitted, OwnerLink, RosterAndConfig, TaskKey, scan,
+    Capacity, ClaimInputs, Claimant, Event, OwnerLink, RosterAndConfig, StartClaim, TaskKey, UnadmittedTask,
+    scan,
 };
 use host::headroom;
 use setup::roster::Roster;
@@ -108,7 +109,7 @@ pub struct Dispatched {
     #[serde(default)]
     pub(crate) auto_assigned_default: Vec<TaskId>,
     /// Ready tasks that wait, each with its reason.
-    pub waiting: Vec<NotAdmitted>,
+    pub waiting: Vec<UnadmittedTask>,
 }
 
 impl Dispatched {
@@ -223,9 +224,9 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Capacity, Failure> {
                 let key = TaskKey { board: board.clone(), task: run.task_id };
                 let asked = ClaimInputs { policy: run.policy.as_deref(), ..ClaimInputs::by(&task) };
                 let who = Claimant { tenant: run.tenant, profile: run.profile };
-                Ok(Claim::new(key, who, asked, RosterAndConfig { roster: &roster, config: &config }))
+                Ok(StartClaim::new(key, who, asked, RosterAndConfig { roster: &roster, config: &config }))
             };
-            ours.map(claim).collect::<Result<Vec<Claim>, kernel::Error>>()
+            ours.map(claim).collect::<Result<Vec<StartClaim>, kernel::Error>>()
         })
         .await?;
     let room = Capacity::with_running(&running, call.service.config()).measured(headroom::read);
@@ -284,14 +285,14 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                 }
                 Err(why) => {
                     let why = why.waiting();
-                    plan.waiting.push(NotAdmitted { board: board.clone(), task: task.id, why });
+                    plan.waiting.push(UnadmittedTask { board: board.clone(), task: task.id, why });
                     continue;
                 }
             }
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
             let who = Claimant { tenant: task.tenant.clone(), profile: Some(profile.clone()) };
             let known = RosterAndConfig { roster: &roster, config: &config };
-            let claim = Claim::new(key, who, ClaimInputs::by(&task), known);
+            let claim = StartClaim::new(key, who, ClaimInputs::by(&task), known);
             let refusal = room.refusal(&claim);
             match (why, refusal, room.full_profile(&claim)) {
                 (None, Some(refusal), Some(current)) if refusal.reach == Reach::Profile => {
@@ -308,7 +309,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
                         )
                     };
                     let why = why.unwrap_or_else(turn);
-                    plan.waiting.push(NotAdmitted { board: board.clone(), task: task.id, why });
+                    plan.waiting.push(UnadmittedTask { board: board.clone(), task: task.id, why });
                 }
             }
         }

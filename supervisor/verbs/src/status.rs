@@ -311,7 +311,7 @@ impl Status {
         let of_tenant = self.tenant.as_ref().and_then(|tenant| limits.of_tenant(tenant));
         let of_one = self.tenant.as_ref().map(|_| limits.without_reserve(limits.total()));
         let of_assignee = self.assignee.as_ref().and_then(|assignee| {
-            let share = call.service.roster().resource_claim(assignee, &config);
+            let share = call.service.roster().pool_claim(assignee, &config);
             let of_lane = share.lane.as_ref().and_then(|lane| limits.of_lane(lane, share.most_of_lane));
             limits.of_profile(assignee, share.most_of_profile).into_iter().chain(of_lane).min()
         });

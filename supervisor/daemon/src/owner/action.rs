@@ -3,7 +3,7 @@
 use kernel::{BoardName, Candidate, Hold, Run, TaskId, Timestamp};
 use shim::rundir::StopRequest;
 
-use super::admission::Claim;
+use super::admission::StartClaim;
 use super::backoff::BreakerChange;
 use super::capacity::Capacity;
 use crate::run::attempt::Attempt;
@@ -14,8 +14,8 @@ use base::failure::Failure;
 /// Pending work of a board, beside its live runs.
 #[derive(Debug)]
 pub struct BoardWork {
-    /// Tasks that may start, in order of start, each with its resource claim.
-    pub admitted: Vec<(Candidate, Claim)>,
+    /// Tasks that may start, in order of start, each with its start claim.
+    pub admitted: Vec<(Candidate, StartClaim)>,
     /// True if more tasks could start without the live runs and the failures.
     pub left: bool,
     /// True if a task waits only for memory, load or pressure of the host.

@@ -1,4 +1,4 @@
-//! Resource claims of runs, and the limits that keep a task from starting beside them. The only place that counts
+//! Start claims of runs, and the limits that keep a task from starting beside them. The only place that counts
 //! slots.
 //!
 //! Slots of questions are counted apart, for each depth by itself. Questions go two deep, and those of the second
@@ -16,7 +16,7 @@ use crate::run::environment::{Environment, Needs, RosterAndConfig};
 use crate::run::key::TaskKey;
 use setup::config::Config;
 use setup::config::admission::{Limits, Pools};
-use setup::roster::ResourceClaim;
+use setup::roster::PoolClaim;
 
 /// Limit on the worktrees of one tenant that are prepared at the same time.
 const PREPARING: usize = 2;
@@ -28,7 +28,7 @@ pub struct Claimant {
     pub profile: Option<Profile>,
 }
 
-/// Fields of a task that decide its resource claim.
+/// Fields of a task that decide its start claim.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimInputs<'a> {
     pub policy: Option<&'a str>,
@@ -43,14 +43,14 @@ impl<'a> ClaimInputs<'a> {
     }
 }
 
-/// Resource claim of a task: the limited resources that it takes while it runs.
+/// Start claim of a task: the limited resources that it takes while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct StartClaim {
     pub key: TaskKey,
     pub tenant: Option<Tenant>,
     pub profile: Option<Profile>,
     /// Lane, pools, and the limits on concurrent runs from the files of profile and lane.
-    pub resources: ResourceClaim,
+    pub resources: PoolClaim,
     /// Directory of a `dir` workspace, which the task needs for itself, as named. A name that leads through a symbolic
     /// link is refused at creation and at the start, so no access to the file system is needed here. Such an access could
     /// block.
@@ -96,7 +96,7 @@ fn slots(cap: usize, depth: u32) -> usize {
     if depth == 0 { cap } else { (cap / 2).max(1) }
 }
 
-impl Claim {
+impl StartClaim {
     /// Makes the claim of a candidate.
     pub fn for_candidate(board: &BoardName, candidate: &Candidate, known: RosterAndConfig<'_>) -> Self {
         let key = TaskKey { board: board.clone(), task: candidate.task.clone() };
@@ -121,7 +121,7 @@ impl Claim {
         let profile = claimant.profile.as_ref();
         let needs = profile.map(|profile| Needs::for_task(&key, profile, policy, workspace, known));
         let resources = profile
-            .map(|profile| known.roster.resource_claim(profile, known.config))
+            .map(|profile| known.roster.pool_claim(profile, known.config))
             .unwrap_or_default()
             .with(pools);
         Self::taking(key, claimant, workspace, needs, resources)
@@ -133,14 +133,14 @@ impl Claim {
         Claimant { tenant, profile }: Claimant,
         workspace: &str,
         needs: Option<Needs>,
-        resources: ResourceClaim,
+        resources: PoolClaim,
     ) -> Self {
         let (place, preparing) = match workspace.parse() {
             Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
             Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
             Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
         };
-        Claim { key, tenant, profile, resources, place, needs, preparing, weight: Weight::Slot }
+        StartClaim { key, tenant, profile, resources, place, needs, preparing, weight: Weight::Slot }
     }
 
     /// Returns the environments that it depends on.
@@ -150,13 +150,13 @@ impl Claim {
 
     /// Turns it into the claim of a question of this depth; unchanged without a depth.
     pub(crate) fn for_question(self, depth: Option<u32>) -> Self {
-        Claim { weight: depth.map_or(self.weight, Weight::Question), ..self }
+        StartClaim { weight: depth.map_or(self.weight, Weight::Question), ..self }
     }
 
     /// Turns it into the claim of a run whose workspace is ready.
     #[must_use]
     pub fn prepared(self) -> Self {
-        Claim { preparing: None, ..self }
+        StartClaim { preparing: None, ..self }
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds up claims.
-    pub(crate) fn from_claims<'a>(running: impl IntoIterator<Item = &'a Claim>) -> Self {
+    pub(crate) fn from_claims<'a>(running: impl IntoIterator<Item = &'a StartClaim>) -> Self {
         let mut tally = Tally::default();
         for claim in running {
             tally.add(claim);
@@ -213,7 +213,7 @@ impl Tally {
         self.is_shared
     }
 
-    pub(crate) fn add(&mut self, claim: &Claim) {
+    pub(crate) fn add(&mut self, claim: &StartClaim) {
         self.is_shared |= claim.tenant.is_some();
         self.keys.insert(claim.key.clone());
         if let Some(place) = &claim.place {
@@ -271,7 +271,7 @@ impl Tally {
     }
 
     /// Returns the reason why a task may not start beside the resources in use.
-    pub(crate) fn refusal(&self, claim: &Claim, config: &Config) -> Option<Refusal> {
+    pub(crate) fn refusal(&self, claim: &StartClaim, config: &Config) -> Option<Refusal> {
         if self.keys.contains(&claim.key) {
             return Some(Refusal::new(Reach::Task, Waiting::new(WaitingCode::Starting, "is being started")));
         }
@@ -293,7 +293,7 @@ impl Tally {
     }
 
     /// Returns the exhausted limit on slots.
-    fn no_slot(&self, claim: &Claim, depth: u32, limits: &Limits) -> Option<Refusal> {
+    fn no_slot(&self, claim: &StartClaim, depth: u32, limits: &Limits) -> Option<Refusal> {
         let of_questions = if depth == 0 { "" } else { " for questions" };
         // More than the cap may run, because the cap can have been lowered since.
         let full = |taken: usize, cap: usize, of: &str, key: &str| {
@@ -341,7 +341,7 @@ impl Tally {
 
     /// Returns the first full pool of a task, its profile or its lane, with the reason. Questions need a place like
     /// every run, because places stand for a real resource.
-    fn no_pool<'a>(&self, claim: &'a Claim, pools: &Pools) -> Option<(&'a Pool, String)> {
+    fn no_pool<'a>(&self, claim: &'a StartClaim, pools: &Pools) -> Option<(&'a Pool, String)> {
         let why = |pool: &Pool| {
             let taken = self.pools.get(pool).copied().unwrap_or_default();
             match pools.get(pool) {
@@ -359,7 +359,7 @@ impl Tally {
     }
 
     /// Returns the first pool of which the task's tenant uses its full share, with the reason.
-    fn no_pool_of_tenant<'a>(&self, claim: &'a Claim, config: &Config) -> Option<(&'a Pool, String)> {
+    fn no_pool_of_tenant<'a>(&self, claim: &'a StartClaim, config: &Config) -> Option<(&'a Pool, String)> {
         let tenant = claim.tenant.as_ref()?;
         let caps = &config.tenants.get(tenant)?.pools;
         claim.resources.pools.iter().find_map(|pool| {
@@ -371,7 +371,7 @@ impl Tally {
     }
 
     /// Returns the refusal if another run uses the task's directory.
-    fn no_place(&self, claim: &Claim) -> Option<Refusal> {
+    fn no_place(&self, claim: &StartClaim) -> Option<Refusal> {
         if let Some(place) = &claim.place
             && let Some((taken, (holder, tenant))) =
                 self.places.iter().find(|(taken, _)| overlap(taken, place))
@@ -388,7 +388,7 @@ impl Tally {
 
     /// Returns the reason why no worktree is prepared for a task now. A git process that hangs holds its slot until the
     /// start is given up. So each repository prepares one worktree at a time, and each tenant only a few.
-    fn unprepared(&self, claim: &Claim) -> Option<String> {
+    fn unprepared(&self, claim: &StartClaim) -> Option<String> {
         let repository = claim.preparing.as_ref()?;
         if let Some((holder, tenant)) = self.preparing.get(repository) {
             let claimant = named(holder, tenant.as_ref(), claim);
@@ -409,6 +409,6 @@ fn overlap(one: &Path, other: &Path) -> bool {
 }
 
 /// Names a task for the owner of another one. A tenant learns nothing of other tenants' tasks.
-fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &Claim) -> &'a str {
+fn named<'a>(holder: &'a TaskKey, tenant: Option<&Tenant>, asks: &StartClaim) -> &'a str {
     if tenant == asks.tenant.as_ref() { holder.task.as_str() } else { "a task of another tenant" }
 }

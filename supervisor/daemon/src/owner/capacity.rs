@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Hold, Reach, Tenant, Timestamp, View, Waiting, WaitingCode};
 
-use super::admission::{Claim, Refusal, Tally};
+use super::admission::{Refusal, StartClaim, Tally};
 use super::backoff::{Allowance, Backoff};
 use super::headroom::lack;
 use super::snapshot::PoolUse;
@@ -37,7 +37,7 @@ pub struct Capacity {
 
 impl Capacity {
     /// Makes the capacity beside running tasks, with nothing else known.
-    pub fn with_running<'a>(running: impl IntoIterator<Item = &'a Claim>, config: Arc<Config>) -> Self {
+    pub fn with_running<'a>(running: impl IntoIterator<Item = &'a StartClaim>, config: Arc<Config>) -> Self {
         let mut tally = Tally::from_claims(running);
         if config.names_tenants() {
             tally.share();
@@ -122,7 +122,7 @@ impl Capacity {
     }
 
     /// Returns the number of running tasks of the claim's profile if it has reached its limit.
-    pub fn full_profile(&self, claim: &Claim) -> Option<usize> {
+    pub fn full_profile(&self, claim: &StartClaim) -> Option<usize> {
         let profile = claim.profile.as_ref()?;
         let current = self.tally.of_profile(profile);
         let cap = self.config.limits.of_profile(profile, claim.resources.most_of_profile);
@@ -131,7 +131,7 @@ impl Capacity {
 
     // Decision 0022.
     /// Returns the reason why a task may not start now, if any. Reasons that affect more tasks come first.
-    pub fn refusal(&self, claim: &Claim) -> Option<Refusal> {
+    pub fn refusal(&self, claim: &StartClaim) -> Option<Refusal> {
         if let Some(mode) = self.stopping {
             let text = format!("nothing is started any more: the daemon is {}", mode.word());
             return Some(Refusal::new(Reach::Everything, Waiting::new(WaitingCode::Stopping, text)));
@@ -173,7 +173,7 @@ impl Capacity {
     }
 
     /// Admits a task and counts it, or returns the reason against it.
-    pub fn admit(&mut self, claim: &Claim) -> Result<(), Refusal> {
+    pub fn admit(&mut self, claim: &StartClaim) -> Result<(), Refusal> {
         if let Some(refusal) = self.refusal(claim) {
             return Err(refusal);
         }
@@ -193,14 +193,14 @@ mod tests {
     use crate::run::environment::Needs;
     use crate::run::key::TaskKey;
     use host::headroom::{Pressure, Reading};
-    use setup::roster::ResourceClaim;
+    use setup::roster::PoolClaim;
 
-    fn claim(n: u32, tenant: &str) -> Claim {
-        Claim {
+    fn claim(n: u32, tenant: &str) -> StartClaim {
+        StartClaim {
             key: TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() },
             tenant: Some(tenant.parse().unwrap()),
             profile: Some("shell".parse().unwrap()),
-            resources: ResourceClaim::default(),
+            resources: PoolClaim::default(),
             place: None,
             needs: Some(Needs::scratch("shell")),
             preparing: None,
@@ -208,24 +208,23 @@ mod tests {
         }
     }
 
-    fn capacity(limits: &str, running: &[Claim]) -> Capacity {
+    fn capacity(limits: &str, running: &[StartClaim]) -> Capacity {
         configured(&format!("[limits]\nreserve = 0\n{limits}"), running)
     }
 
-    fn configured(text: &str, running: &[Claim]) -> Capacity {
+    fn configured(text: &str, running: &[StartClaim]) -> Capacity {
         Capacity::with_running(running, Arc::new(toml::from_str(text).unwrap()))
     }
 
     /// Returns the claim of a run in a lane with these pools.
-    fn pooled(n: u32, lane: &str, pools: &[&str]) -> Claim {
+    fn pooled(n: u32, lane: &str, pools: &[&str]) -> StartClaim {
         let pools = pools.iter().map(|pool| pool.parse().unwrap()).collect();
-        let resources =
-            ResourceClaim { lane: Some(lane.parse().unwrap()), pools, ..ResourceClaim::default() };
-        Claim { resources, ..claim(n, "a") }
+        let resources = PoolClaim { lane: Some(lane.parse().unwrap()), pools, ..PoolClaim::default() };
+        StartClaim { resources, ..claim(n, "a") }
     }
 
     /// Returns the admitted tasks and the refusals of the others.
-    fn decide(mut capacity: Capacity, ready: &[Claim]) -> (Vec<String>, Vec<Refusal>) {
+    fn decide(mut capacity: Capacity, ready: &[StartClaim]) -> (Vec<String>, Vec<Refusal>) {
         let (mut admitted, mut refused) = (Vec::new(), Vec::new());
         for claim in ready {
             match capacity.admit(claim) {
@@ -246,8 +245,8 @@ mod tests {
 
     #[test]
     fn a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot() {
-        let at = |n, place: &str| Claim { place: Some(place.into()), ..claim(n, "a") };
-        let running = [Claim { weight: Weight::PlaceAlone, ..at(1, "/w") }];
+        let at = |n, place: &str| StartClaim { place: Some(place.into()), ..claim(n, "a") };
+        let running = [StartClaim { weight: Weight::PlaceAlone, ..at(1, "/w") }];
         let (admitted, refused) = decide(capacity("max_running = 1", &running), &[at(2, "/w"), at(3, "/v")]);
         assert_eq!(admitted, ["t_00000003"]);
         assert!(refused[0].why.text.contains("/w"), "{refused:?}");
@@ -255,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_question_starts_beside_its_asker_where_every_slot_is_taken_and_takes_none() {
-        let full = |running: &[Claim]| capacity("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
+        let full =
+            |running: &[StartClaim]| capacity("max_running = 2\nper_tenant = 2\nper_profile = 2", running);
         let question = claim(3, "a").for_question(Some(1));
         let (admitted, _) = decide(full(&[claim(1, "a"), claim(2, "a")]), &[question.clone(), claim(4, "a")]);
         assert_eq!(admitted, ["t_00000003"]);
@@ -269,14 +269,14 @@ mod tests {
         for limits in
             ["max_running = 4", "max_running = 99\nper_tenant = 4", "max_running = 99\nper_profile = 4"]
         {
-            let running: Vec<Claim> = (1..=4).map(|n| claim(n, "a")).collect();
-            let asked: Vec<Claim> = (5..=9).map(|n| at(n, 1, "a")).collect();
+            let running: Vec<StartClaim> = (1..=4).map(|n| claim(n, "a")).collect();
+            let asked: Vec<StartClaim> = (5..=9).map(|n| at(n, 1, "a")).collect();
             let (admitted, refused) = decide(capacity(limits, &running), &asked);
             assert_eq!((admitted.len(), refused.len()), (2, 3), "{limits}");
             assert!(refused[0].why.text.contains("for questions") && refused[0].why.text.contains("2 of 2"));
             // Questions of the next depth have slots of their own, so no circular wait arises.
             let running = [running, vec![at(5, 1, "a"), at(6, 1, "a")]].concat();
-            let deeper: Vec<Claim> = (10..=14).map(|n| at(n, 2, "a")).collect();
+            let deeper: Vec<StartClaim> = (10..=14).map(|n| at(n, 2, "a")).collect();
             assert_eq!(decide(capacity(limits, &running), &deeper).0.len(), 2, "{limits}");
         }
         let running = [claim(1, "a"), at(2, 1, "a")];
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_tenant_leaves_the_reserve_to_others_before_they_have_any_task() {
-        let all: Vec<Claim> = (1..=5).map(|n| claim(n, "a")).collect();
+        let all: Vec<StartClaim> = (1..=5).map(|n| claim(n, "a")).collect();
         for (limits, starts) in [
             ("max_running = 4", 3),
             ("max_running = 4\nreserve = 2", 2),
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn tasks_without_a_tenant_are_those_of_one_tenant_where_there_are_others() {
-        let bare: Vec<Claim> = (1..=4).map(|n| Claim { tenant: None, ..claim(n, "a") }).collect();
+        let bare: Vec<StartClaim> = (1..=4).map(|n| StartClaim { tenant: None, ..claim(n, "a") }).collect();
         let empty = |text: &str| configured(&format!("[limits]\nmax_running = 4\n{text}"), &[]);
         assert_eq!(decide(empty(""), &bare).0.len(), 4);
         assert_eq!(decide(empty("").shared(), &bare).0.len(), 3);
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_lane_has_a_cap_on_the_workers_of_all_its_profiles() {
-        let of = |n, lane: &str, profile: &str| Claim {
+        let of = |n, lane: &str, profile: &str| StartClaim {
             profile: Some(profile.parse().unwrap()),
             ..pooled(n, lane, &[])
         };
@@ -354,8 +354,8 @@ mod tests {
         let (admitted, refused) = decide(capacity("lanes = { claude = 2 }", &[of(1, "claude", "a")]), &ready);
         assert_eq!(admitted, ["t_00000002", "t_00000004"]);
         assert_eq!(refused[0].why.text, "waits for a slot of lane claude: 2 of 2 are taken");
-        let own = |n| Claim {
-            resources: ResourceClaim { most_of_lane: Some(1), ..pooled(n, "claude", &[]).resources },
+        let own = |n| StartClaim {
+            resources: PoolClaim { most_of_lane: Some(1), ..pooled(n, "claude", &[]).resources },
             ..claim(n, "a")
         };
         assert_eq!(decide(capacity("per_lane = 9", &[own(1)]), &[own(2)]).0.len(), 0);
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_cap_that_was_lowered_says_how_many_run() {
-        let running: Vec<Claim> = (1..=4).map(|n| claim(n, "a")).collect();
+        let running: Vec<StartClaim> = (1..=4).map(|n| claim(n, "a")).collect();
         let (_, refused) = decide(capacity("max_running = 2", &running), &[claim(5, "a")]);
         assert_eq!(refused[0].why.text, "waits for a slot: 4 of 2 are taken (limits.max_running)");
     }
@@ -403,7 +403,7 @@ mod tests {
         let question = pooled(2, "a", &["gpu"]).for_question(Some(1));
         assert_eq!(decide(configured(one, &[pooled(1, "a", &["gpu"])]), &[question]).0.len(), 0);
         // A process that may still live may still use the pool.
-        let unknown = Claim { weight: Weight::PlaceAlone, ..pooled(1, "a", &["gpu"]) };
+        let unknown = StartClaim { weight: Weight::PlaceAlone, ..pooled(1, "a", &["gpu"]) };
         assert_eq!(decide(configured(one, &[unknown]), &[pooled(2, "a", &["gpu"])]).0.len(), 0);
     }
 
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn one_directory_has_one_worker_at_a_time() {
-        let place = |n| Claim { place: Some("/srv/x".into()), ..claim(n, "a") };
+        let place = |n| StartClaim { place: Some("/srv/x".into()), ..claim(n, "a") };
         let (admitted, refused) = decide(capacity("max_running = 9", &[]), &[place(1), place(2)]);
         assert_eq!(admitted.len(), 1);
         assert!(refused[0].why.text.contains("/srv/x") && refused[0].reach == Reach::Line);
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_directory_and_one_inside_it_have_one_worker_at_a_time_between_them() {
-        let place = |n, path: &str| Claim { place: Some(path.into()), ..claim(n, "a") };
+        let place = |n, path: &str| StartClaim { place: Some(path.into()), ..claim(n, "a") };
         let ready = [place(1, "/srv/x"), place(2, "/srv/x/inner"), place(3, "/srv/xy"), place(4, "/srv")];
         let (admitted, refused) = decide(capacity("max_running = 9", &[]), &ready);
         assert_eq!(admitted, ["t_00000001", "t_00000003"]);
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_repository_makes_one_worktree_at_a_time_and_a_tenant_few() {
-        let of = |n, tenant: &str, repository: &str| Claim {
+        let of = |n, tenant: &str, repository: &str| StartClaim {
             preparing: Some(repository.into()),
             ..claim(n, tenant)
         };

@@ -13,7 +13,7 @@ use kernel::{BoardName, Candidate, Reach, StopReason, Timestamp, WaitingCode};
 
 use self::boards::{BoardState, ReadState};
 use super::action::{Action, BoardWork};
-use super::admission::{Claim, Claimant};
+use super::admission::{Claimant, StartClaim};
 use super::backoff::{Allowance, Backoff};
 use super::capacity::Capacity;
 use super::event::Event;
@@ -25,7 +25,7 @@ use crate::run::key::TaskKey;
 use crate::run::live::{LiveRun, ShimHandle};
 use host::headroom::{self, Gauge};
 use setup::config::Config;
-use setup::roster::ResourceClaim;
+use setup::roster::PoolClaim;
 
 /// Interval between measurements of a host with too little memory or too much load.
 const MEASURE: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ const MEASURE: Duration = Duration::from_secs(2);
 /// A run from its admission to the record of its end.
 #[derive(Debug)]
 struct Slot {
-    claim: Claim,
+    claim: StartClaim,
     live: Option<LiveRun>,
     shim: Option<ShimHandle>,
     stop_sent: Option<StopReason>,
@@ -43,7 +43,7 @@ struct Slot {
 
 impl Slot {
     /// Makes the slot of a claim without any report yet.
-    fn for_claim(claim: Claim) -> Self {
+    fn for_claim(claim: StartClaim) -> Self {
         Slot { claim, live: None, shim: None, stop_sent: None, is_finishing: false }
     }
 }
@@ -106,10 +106,10 @@ impl Dispatcher {
     }
 
     /// Adds a run that an earlier daemon started.
-    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, resources: ResourceClaim) {
+    pub(crate) fn adopt(&mut self, live: LiveRun, needs: Option<Needs>, resources: PoolClaim) {
         let key = TaskKey { board: live.board.clone(), task: live.task.clone() };
         let claimant = Claimant { tenant: live.tenant.clone(), profile: live.profile.clone() };
-        let claim = Claim::taking(key.clone(), claimant, &live.workspace, needs, resources);
+        let claim = StartClaim::taking(key.clone(), claimant, &live.workspace, needs, resources);
         let claim = claim.prepared().for_question(live.consult);
         self.slots.insert(key, Slot { live: Some(live), ..Slot::for_claim(claim) });
     }
@@ -244,7 +244,7 @@ impl Dispatcher {
     fn start_admitted(
         &mut self,
         board: &BoardName,
-        admitted: Vec<(Candidate, Claim)>,
+        admitted: Vec<(Candidate, StartClaim)>,
         now: Timestamp,
     ) -> Vec<Action> {
         let probes = self.backoff.allowance() == Allowance::OneProbe;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::{Filter, Status, TaskId, Waiting};
 
-use super::admission::{Claim, ClaimInputs, Claimant};
+use super::admission::{ClaimInputs, Claimant, StartClaim};
 use super::dispatcher::Dispatcher;
 use super::mode::DaemonMode;
 use crate::run::context::Context;
@@ -35,7 +35,7 @@ pub(crate) fn left_waiting(context: &Context, dispatcher: &Dispatcher, mode: Dae
         let claims = tasks.into_iter().map(|task| {
             let key = TaskKey { board: name.clone(), task: task.id.clone() };
             let claimant = Claimant { tenant: task.tenant.clone(), profile: task.assignee.clone() };
-            Claim::new(
+            StartClaim::new(
                 key,
                 claimant,
                 ClaimInputs::by(&task),

@@ -13,7 +13,7 @@ use kernel::{
 };
 
 use super::action::BoardWork;
-use super::admission::Claim;
+use super::admission::StartClaim;
 use super::capacity::Capacity;
 use super::commands;
 use super::event::Event;
@@ -35,7 +35,7 @@ const COMMIT: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub struct Scan {
     /// Tasks that may start, in order of start.
-    pub admitted: Vec<(Candidate, Claim)>,
+    pub admitted: Vec<(Candidate, StartClaim)>,
     /// True if more tasks could start without the live runs and the failures.
     pub left: bool,
     /// True if a task waits only for memory, load or pressure of the host.
@@ -59,7 +59,7 @@ pub fn scan(
         if roster.resolve(&candidate.assignee, candidate.policy.as_deref(), &config).is_err() {
             return;
         }
-        let claim = Claim::for_candidate(board, &candidate, RosterAndConfig { roster, config: &config })
+        let claim = StartClaim::for_candidate(board, &candidate, RosterAndConfig { roster, config: &config })
             .for_question(candidate.consult);
         match capacity.admit(&claim) {
             Ok(()) => result.admitted.push((candidate, claim)),
@@ -81,7 +81,7 @@ pub fn scan(
             Err(why) if why.is_claimed() => return CandidateChoice::Left(Reach::Profile),
             Err(_) => return CandidateChoice::Left(Reach::Task),
         }
-        let claim = Claim::for_candidate(board, candidate, RosterAndConfig { roster, config: &config });
+        let claim = StartClaim::for_candidate(board, candidate, RosterAndConfig { roster, config: &config });
         match capacity.admit(&claim) {
             Ok(()) => {
                 result.admitted.push((candidate.clone(), claim));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernel::{BoardName, Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
-use super::admission::{Claim, ClaimInputs, Claimant};
+use super::admission::{ClaimInputs, Claimant, StartClaim};
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::run::environment::RosterAndConfig;
@@ -88,11 +88,11 @@ pub async fn ask(
 ) -> Option<BTreeMap<TaskId, Waiting>> {
     let board = board.clone();
     // Off the async threads, as the claims are computed for all tasks at once.
-    let claims = tokio::task::spawn_blocking(move || -> Vec<Claim> {
+    let claims = tokio::task::spawn_blocking(move || -> Vec<StartClaim> {
         let claim = |(task, profile): (Task, Option<Profile>)| {
             let key = TaskKey { board: board.clone(), task: task.id.clone() };
             let claimant = Claimant { tenant: task.tenant.clone(), profile };
-            Claim::new(
+            StartClaim::new(
                 key,
                 claimant,
                 ClaimInputs::by(&task),
@@ -120,7 +120,7 @@ mod tests {
     use crate::run::report::Report;
     use base::exit::Code;
     use base::failure::Failure;
-    use setup::roster::ResourceClaim;
+    use setup::roster::PoolClaim;
 
     fn config(text: &str) -> Arc<Config> {
         Arc::new(toml::from_str(text).unwrap())
@@ -130,17 +130,17 @@ mod tests {
         TaskKey { board: BoardName::default(), task: format!("t_{n:08x}").parse().unwrap() }
     }
 
-    fn claim(n: u32, workspace: &str) -> Claim {
-        Claim::taking(
+    fn claim(n: u32, workspace: &str) -> StartClaim {
+        StartClaim::taking(
             key(n),
             Claimant { tenant: None, profile: Some("shell".parse().unwrap()) },
             workspace,
             Some(Needs::scratch("shell")),
-            ResourceClaim::default(),
+            PoolClaim::default(),
         )
     }
 
-    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, Claim) {
+    fn candidate(n: u32, workspace: &str) -> (kernel::Candidate, StartClaim) {
         let candidate = kernel::Candidate {
             task: key(n).task,
             assignee: "shell".parse().unwrap(),
@@ -212,7 +212,7 @@ mod tests {
         let (code, text) = told(&dispatcher, 2, "dir:/tmp");
         assert_eq!(code, WaitingCode::Workspace);
         assert_eq!(text, "waits for /tmp: t_00000001 works there");
-        let other = Claim { tenant: Some("acme".parse().unwrap()), ..claim(3, "dir:/tmp") };
+        let other = StartClaim { tenant: Some("acme".parse().unwrap()), ..claim(3, "dir:/tmp") };
         let why = dispatcher.why(vec![other]).remove(&key(3).task).unwrap();
         assert_eq!(why.text, "waits for /tmp: a task of another tenant works there");
     }

@@ -17,7 +17,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
 use setup::lanes::Skill;
-use setup::roster::{Resolved, ResourceClaim, Roster};
+use setup::roster::{PoolClaim, Resolved, Roster};
 
 /// Limit on the skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;
@@ -57,7 +57,7 @@ pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
     candidate: Candidate,
-    resources: ResourceClaim,
+    resources: PoolClaim,
     roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {

@@ -21,7 +21,7 @@ use host::spare::Spares;
 use net::proxy::WaysOut;
 use setup::config::Config;
 use setup::lanes::{Lane, Skill};
-use setup::roster::{Home, ResourceClaim, RunLimits};
+use setup::roster::{Home, PoolClaim, RunLimits};
 
 /// The host and the daemon, as far as a start needs them.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ pub(crate) struct Order {
     pub lane: Lane,
     pub lane_name: kernel::Profile,
     /// Limited resources that it takes.
-    pub resources: ResourceClaim,
+    pub resources: PoolClaim,
     pub home: Home,
     /// Text that the worker reads before its task.
     pub role_prompt: Option<String>,

@@ -20,7 +20,7 @@ use base::failure::Failure;
 use host::{ended, remove, watch};
 use net::proxy::Served;
 use service::BoardHandle;
-use setup::roster::ResourceClaim;
+use setup::roster::PoolClaim;
 
 /// A run of an earlier daemon that this one handles until its end.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Recovered {
     /// Environments that it shares with others; none if its profile is not known.
     pub needs: Option<Needs>,
     /// Limited resources that it takes.
-    pub resources: ResourceClaim,
+    pub resources: PoolClaim,
 }
 
 /// Classifies every open run of a board, and returns them. Starts a task for each that follows it to its end; waits for
@@ -77,9 +77,9 @@ fn resources_of(
     run: &Run,
     named: &BTreeSet<Pool>,
     RosterAndConfig { roster, config }: RosterAndConfig<'_>,
-) -> ResourceClaim {
+) -> PoolClaim {
     let run_state = RunState::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
-    let now = || run.profile.as_ref().map(|profile| roster.resource_claim(profile, config));
+    let now = || run.profile.as_ref().map(|profile| roster.pool_claim(profile, config));
     run_state.and_then(|run_state| run_state.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
 }
 

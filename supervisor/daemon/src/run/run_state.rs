@@ -13,7 +13,7 @@ use workspace::Worktree;
 use super::evidence::GitStart;
 use super::retained_files::Retention;
 use setup::lanes::EndingRules;
-use setup::roster::ResourceClaim;
+use setup::roster::PoolClaim;
 
 /// State of a run that the daemon keeps in the run directory until the run's end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) struct RunState {
     pub keeping: Option<Retention>,
     /// Limited resources that it takes; none in the state of an earlier release.
     #[serde(default)]
-    pub share: Option<ResourceClaim>,
+    pub share: Option<PoolClaim>,
     /// Lane of the work and its hosts; none for a check.
     #[serde(default)]
     pub lane: Option<LaneHosts>,

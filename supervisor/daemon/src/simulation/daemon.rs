@@ -98,7 +98,7 @@ impl SimulatedDaemon {
             let needs = profile
                 .map(|profile| Needs::for_task(&key, profile, run.policy.as_deref(), &live.workspace, known));
             let named = task.map(|task| task.pools).unwrap_or_default();
-            let resources = profile.map(|profile| on.fixtures.roster.resource_claim(profile, &on.config));
+            let resources = profile.map(|profile| on.fixtures.roster.pool_claim(profile, &on.config));
             daemon.dispatcher.adopt(live, needs.clone(), resources.unwrap_or_default().with(&named));
             let adopted = Life::adopted(key, run.clone(), needs);
             let is_forgotten = on.plant == Some(Plant::ForgetTheLiving);

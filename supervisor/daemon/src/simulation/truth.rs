@@ -10,7 +10,7 @@ use super::daemon::SimulatedDaemon;
 use super::fault::{Fault, Invariant};
 use super::life::SharedState;
 use super::plant::Plant;
-use crate::owner::admission::{Claim, ClaimInputs, Claimant};
+use crate::owner::admission::{ClaimInputs, Claimant, StartClaim};
 use crate::owner::event::Event;
 use crate::owner::why::{Performer, left_open, merged};
 use crate::run::environment::RosterAndConfig;
@@ -70,7 +70,7 @@ pub(super) fn with_reasons(
         let task = &tasks[*at];
         let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
         let claimant = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
-        Claim::new(key, claimant, ClaimInputs::by(task), RosterAndConfig { roster, config })
+        StartClaim::new(key, claimant, ClaimInputs::by(task), RosterAndConfig { roster, config })
     };
     let claims = open.iter().map(claim).collect();
     let mut answers = if open.is_empty() {

@@ -10,7 +10,7 @@ use super::calm::{self, Rest};
 use super::checks;
 use super::daemon::{Move, SimulatedDaemon};
 use super::dice::Dice;
-use super::fault::{Fault, StepLog};
+use super::fault::{Fault, StepHistory};
 use super::hazard::{Hazard, Hazards};
 use super::host::{Host, WorkerLife};
 use super::ledger::Ledger;
@@ -47,7 +47,7 @@ pub(super) struct World {
     stirred: bool,
     was_quiet: bool,
     over: Option<Timestamp>,
-    pub(super) step_log: StepLog,
+    pub(super) history: StepHistory,
 }
 
 /// Returns one of the configurations between which operators change.
@@ -82,20 +82,20 @@ impl World {
             stirred: false,
             was_quiet: false,
             over: None,
-            step_log: StepLog::default(),
+            history: StepHistory::default(),
         }
     }
 
     /// Does one thing, and checks the invariants.
     pub(super) fn step(&mut self) -> Result<(), Fault> {
         let step_text = self.anything();
-        self.step_log.step(&step_text);
+        self.history.step(&step_text);
         self.settle()?;
-        if self.step_log.steps.is_multiple_of(THOROUGHLY) {
+        if self.history.steps.is_multiple_of(THOROUGHLY) {
             checks::thoroughly(&self.bench, &self.ledger)?;
             self.host.tidy();
         }
-        if self.step_log.steps.is_multiple_of(CALM) {
+        if self.history.steps.is_multiple_of(CALM) {
             self.calm()?;
         }
         Ok(())
@@ -112,7 +112,7 @@ impl World {
         let finished = self.daemon.as_ref().is_some_and(|daemon| daemon.has_finished);
         if self.bench.is_dead {
             self.daemon = None;
-            self.step_log.note("the daemon dies");
+            self.history.note("the daemon dies");
             if self.plant == Some(Plant::GoBack) {
                 self.bench.go_back();
             } else {
@@ -122,7 +122,7 @@ impl World {
             (self.replay, self.tasks) = (Replay::default(), None);
         } else if finished {
             self.daemon = None;
-            self.step_log.note("the daemon ends");
+            self.history.note("the daemon ends");
         }
         if self.bench.take_changed() {
             checks::after_commit(&self.bench, &self.host, &mut self.ledger)?;
@@ -304,12 +304,12 @@ impl World {
     fn calm(&mut self) -> Result<(), Fault> {
         self.hazards = Hazards::new();
         self.bench.fill(0);
-        self.step_log.step("calm");
+        self.history.step("calm");
         for _ in 0..calm::REST {
             if self.daemon.as_ref().is_none_or(|daemon| daemon.is_stopping) {
                 self.daemon = None;
                 let step_text = self.begin();
-                self.step_log.step(&step_text);
+                self.history.step(&step_text);
                 self.settle()?;
                 continue;
             }
@@ -327,7 +327,7 @@ impl World {
                 step_text = workers::complete(on.bench, ledger, run);
             }
             step_text.push_str(&calm::rest(daemon, &next, &mut on, &mut ledger.freed));
-            self.step_log.step(&step_text);
+            self.history.step(&step_text);
             self.settle()?;
         }
         let (Some(daemon), mut on, _) = self.parts() else { return Ok(()) };

@@ -16,9 +16,9 @@ mod fuzz_tests;
 mod home;
 mod loose_names;
 mod policy_registry;
+mod pool_claim;
 mod profile;
 mod profile_registry;
-mod resource_claim;
 mod run_limits;
 mod settings;
 mod skills;
@@ -40,10 +40,10 @@ use self::files_read::FilesRead;
 pub use self::home::Home;
 pub use self::loose_names::LooseName;
 pub(crate) use self::policy_registry::PolicyRegistry;
+pub use self::pool_claim::PoolClaim;
 pub use self::profile::{ProfileDefinition, ProfileText};
 use self::profile_registry::ProfileRegistry;
 pub use self::profile_registry::shipped;
-pub use self::resource_claim::ResourceClaim;
 pub use self::run_limits::RunLimits;
 pub use self::settings::{Limits, Settings};
 pub(crate) use self::skills::SkillRegistry;
@@ -308,8 +308,8 @@ impl Roster {
         self.definition(assignee).map(|definition| definition.settings.role).unwrap_or_default()
     }
 
-    /// Returns the resource claims of each run of an assignee, even if it cannot run.
-    pub fn resource_claim(&self, assignee: &Profile, config: &Config) -> ResourceClaim {
+    /// Returns the pool claim of each run of an assignee, even if it cannot run.
+    pub fn pool_claim(&self, assignee: &Profile, config: &Config) -> PoolClaim {
         let name = self.lane_name(assignee, config);
         let definition = self.definition(assignee);
         let lane = match self.lanes.find(&name) {
@@ -318,7 +318,7 @@ impl Roster {
         };
         let of_profile = definition.iter().flat_map(|definition| &definition.settings.pools);
         let of_lane = lane.iter().flat_map(|lane| &lane.pools);
-        ResourceClaim {
+        PoolClaim {
             pools: of_profile.chain(of_lane).cloned().collect(),
             most_of_profile: definition.and_then(ProfileDefinition::max_running),
             most_of_lane: lane.and_then(|lane| lane.max_running),

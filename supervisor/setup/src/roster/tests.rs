@@ -199,13 +199,13 @@ fn a_profile_resolves_to_its_lane_and_what_it_says_goes_before_what_the_lane_say
     let hers = (Some("big"), "network".to_owned(), Some("hers"), Some("You are Ann."));
     assert_eq!(described("ann"), (hers, 2, LimitSource::Profile));
     let ann = "ann".parse().unwrap();
-    let claim = roster.resource_claim(&ann, &config);
+    let claim = roster.pool_claim(&ann, &config);
     assert_eq!((claim.most_of_profile, claim.most_of_lane), (Some(3), Some(5)));
     assert_eq!(claim.lane, Some("agent".parse().unwrap()));
     assert_eq!(claim.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu", "licence"]);
-    let claim = roster.resource_claim(&"free".parse().unwrap(), &config);
+    let claim = roster.pool_claim(&"free".parse().unwrap(), &config);
     assert_eq!(claim.pools.iter().map(Pool::as_str).collect::<Vec<_>>(), ["gpu"]);
-    assert_eq!(roster.resource_claim(&"nobody".parse().unwrap(), &config).pools, BTreeSet::new());
+    assert_eq!(roster.pool_claim(&"nobody".parse().unwrap(), &config).pools, BTreeSet::new());
     assert_eq!(roster.lane_name(&ann, &config).as_str(), "agent");
     let accounts = roster.accounts(&config);
     let account = |name: &str| accounts.get(&name.parse().unwrap()).map(String::as_str);

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::run::report::Report;
     use setup::config::Config;
-    use setup::roster::ResourceClaim;
+    use setup::roster::PoolClaim;
 
     fn now() -> Timestamp {
         Timestamp::from_micros(1_000_000)
@@ -205,7 +205,7 @@ mod tests {
         let config: Config = toml::from_str("").unwrap();
         let mut dispatcher = Dispatcher::new(vec![board.clone()], DaemonMode::Forever, Arc::new(config));
         let key = TaskKey { board, task: live.task.clone() };
-        dispatcher.adopt(live, None, ResourceClaim::default());
+        dispatcher.adopt(live, None, PoolClaim::default());
         (dispatcher, key)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::{TaskId, WaitingCode};
 
-use super::super::admission::{Claim, Weight};
+use super::super::admission::{StartClaim, Weight};
 use super::super::capacity::{Capacity, DISABLED};
 use super::super::snapshot::Snapshot;
 use super::Dispatcher;
@@ -12,12 +12,12 @@ use crate::run::live::{LiveRun, Phase};
 
 impl Dispatcher {
     /// Returns for each task the reason why it does not run, by the rules that start tasks, as of now.
-    pub(crate) fn why(&self, asked: Vec<Claim>) -> BTreeMap<TaskId, kernel::Waiting> {
+    pub(crate) fn why(&self, asked: Vec<StartClaim>) -> BTreeMap<TaskId, kernel::Waiting> {
         let capacity = self.capacity();
         asked.into_iter().map(|claim| (claim.key.task.clone(), self.why_not(&claim, &capacity))).collect()
     }
 
-    fn why_not(&self, claim: &Claim, capacity: &Capacity) -> kernel::Waiting {
+    fn why_not(&self, claim: &StartClaim, capacity: &Capacity) -> kernel::Waiting {
         let waiting = |code, text: String| kernel::Waiting::new(code, text);
         if let Some(slot) = self.slots.get(&claim.key) {
             let live = slot.live.as_ref();

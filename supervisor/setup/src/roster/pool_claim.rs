@@ -1,14 +1,14 @@
-//! Resource claim of a run: the lane and the pools that it occupies, in addition to a slot.
+//! Pool claim of a run: the lane and the pools that it occupies, in addition to a slot.
 
 use std::collections::BTreeSet;
 
 use kernel::{Pool, Profile};
 use serde::{Deserialize, Serialize};
 
-/// Resource claim of each run of an assignee, in addition to a slot. A run keeps its claim while it lives, even if
+/// Pool claim of each run of an assignee, in addition to a slot. A run keeps its claim while it lives, even if
 /// the configuration changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceClaim {
+pub struct PoolClaim {
     /// Lane; none if the assignee is unknown.
     pub lane: Option<Profile>,
     /// Pools in which the run takes a place.
@@ -25,7 +25,7 @@ pub struct ResourceClaim {
     pub most_of_lane: Option<usize>,
 }
 
-impl ResourceClaim {
+impl PoolClaim {
     /// Adds the pools that a task itself names.
     #[must_use]
     pub fn with(mut self, pools: &BTreeSet<Pool>) -> Self {
