@@ -40,7 +40,7 @@ impl Readers {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let watch = Mutex::new(Database::reader(path)?);
         let idle = Mutex::new(Vec::new());
-        let presence = Presence::of(path).map_err(OpenError::io("look at", path))?;
+        let presence = Presence::open(path).map_err(OpenError::io("look at", path))?;
         Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), clock, idle, presence, watch }) })
     }
 

@@ -54,7 +54,7 @@ impl Bench {
     }
 
     /// Opens another writer of the same board, like a second program.
-    pub(crate) fn beside(&self) -> Self {
+    pub(crate) fn second_bench(&self) -> Self {
         let entropy = Arc::new(SeededEntropy::new(8));
         let options = WriterOptions { clock: self.clock.clone(), entropy, ..WriterOptions::default() };
         Self::at(&self.path, self.clock.clone(), options)
@@ -63,7 +63,7 @@ impl Bench {
     /// Returns the content of the board's tables as text.
     pub(crate) fn dump(&self) -> String {
         let mut out = Vec::new();
-        self.readers.with(|view| view.export(&crate::Blobs::beside(&self.path), None, &mut out)).unwrap();
+        self.readers.with(|view| view.export(&crate::Blobs::of_board(&self.path), None, &mut out)).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -137,10 +137,10 @@ impl Bench {
         let offer = |view: &crate::View<'_>| {
             view.offer(accounts, &checker(), |candidate| {
                 if found.len() == most {
-                    return crate::Answer::Left(crate::Reach::Everything);
+                    return crate::CandidateChoice::Left(crate::Reach::Everything);
                 }
                 found.push(candidate.clone());
-                crate::Answer::Taken
+                crate::CandidateChoice::Taken
             })
         };
         self.readers.with(offer).unwrap();

@@ -88,9 +88,9 @@ impl Cgroup {
 /// Returns true if the calling process is in the cgroup already. Even a move that changes nothing waits for a grace
 /// period of the kernel.
 fn is_member(path: &Path) -> bool {
-    let own = std::process::id();
+    let own_pid = std::process::id();
     std::fs::read_to_string(path.join("cgroup.procs"))
-        .is_ok_and(|pids| pids.lines().any(|pid| pid.parse() == Ok(own)))
+        .is_ok_and(|pids| pids.lines().any(|pid| pid.parse() == Ok(own_pid)))
 }
 
 #[cfg(test)]
@@ -143,9 +143,9 @@ mod tests {
         let group = group(&["cgroup.procs", "cpu.max"]);
         create_dir(group.path().join("memory.max")).unwrap();
         let (_, gaps) = Cgroup::open(group.path(), &limits()).unwrap();
-        let told: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
+        let reasons: Vec<&str> = gaps.iter().map(|gap| gap.why.as_str()).collect();
         assert_eq!(
-            told,
+            reasons,
             ["pids.max: the run's group has no pids controller", "memory.max: Is a directory (os error 21)"]
         );
     }

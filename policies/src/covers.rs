@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::access::Access;
-use crate::boundary::{Boundary, Closed, Held, Standing};
+use crate::boundary::{Boundary, Closed, Held, PathRelation};
 use crate::paths::{Kind, Opened};
 use crate::refusal::PlanError;
 
@@ -47,19 +47,19 @@ pub(crate) fn covers(
         if opened.kind == Kind::Device || closed.own.iter().any(|own| path.starts_with(own)) {
             continue;
         }
-        let held = match supervisor.standing_of_real(path) {
-            Standing::Apart => Vec::new(),
-            Standing::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
-            Standing::Holds(held) if access.writes() => {
+        let held = match supervisor.relation_of_real(path) {
+            PathRelation::Apart => Vec::new(),
+            PathRelation::Inside(place) => return Err(PlanError::Closed { path: path.clone(), place }),
+            PathRelation::Holds(held) if access.writes() => {
                 let place = held.into_iter().next().map(|held| held.place).unwrap_or_default();
                 return Err(PlanError::Around { path: path.clone(), place });
             }
-            Standing::Holds(held) => held,
+            PathRelation::Holds(held) => held,
         };
         // A grant of a task's directory by the policy itself, or for writing, is intended.
-        let others = match tasks.standing_of_real(path) {
-            Standing::Holds(held) if !access.writes() => held,
-            Standing::Holds(_) | Standing::Inside(_) | Standing::Apart => Vec::new(),
+        let others = match tasks.relation_of_real(path) {
+            PathRelation::Holds(held) if !access.writes() => held,
+            PathRelation::Holds(_) | PathRelation::Inside(_) | PathRelation::Apart => Vec::new(),
         };
         if let (Some(why), Some(first)) = (no_view, held.iter().chain(&others).next()) {
             let (path, place, why) = (path.clone(), first.place.clone(), why.to_owned());
@@ -82,10 +82,10 @@ pub(crate) fn sockets(granted: &[(Opened, Access)], closed: &Closed) -> Result<V
     let open: Vec<&PathBuf> = open.chain(&closed.own).collect();
     let mut covers = Vec::new();
     for (opened, _) in granted.iter().filter(|(_, access)| !is_open(*access)) {
-        let at = match sockets.standing_of_real(&opened.path) {
-            Standing::Apart => continue,
-            Standing::Inside(_) => vec![opened.path.clone()],
-            Standing::Holds(held) => held.into_iter().map(|held| held.at).collect(),
+        let at = match sockets.relation_of_real(&opened.path) {
+            PathRelation::Apart => continue,
+            PathRelation::Inside(_) => vec![opened.path.clone()],
+            PathRelation::Holds(held) => held.into_iter().map(|held| held.at).collect(),
         };
         let foreign = at.into_iter().filter(|at| !open.iter().any(|open| at.starts_with(open)));
         covers.extend(foreign.map(|at| Cover { at, what: Covered::Foreign }));

@@ -36,26 +36,26 @@ pub struct Limits {
 
 /// A number of bytes: an integer, or text such as `"64KiB"` or `"2GiB"`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "u64")]
-#[schemars(with = "Written")]
+#[serde(try_from = "SizeForm", into = "u64")]
+#[schemars(with = "SizeForm")]
 pub struct ByteSize(pub u64);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
+enum SizeForm {
     /// Bytes.
     Bytes(u64),
     /// A number with a unit.
     Text(String),
 }
 
-impl TryFrom<Written> for ByteSize {
+impl TryFrom<SizeForm> for ByteSize {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: SizeForm) -> Result<Self, String> {
         match written {
-            Written::Bytes(bytes) => Ok(Self(bytes)),
-            Written::Text(text) => text.parse(),
+            SizeForm::Bytes(bytes) => Ok(Self(bytes)),
+            SizeForm::Text(text) => text.parse(),
         }
     }
 }

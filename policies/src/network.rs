@@ -257,8 +257,8 @@ mod tests {
         ] {
             let report = network.report(&network.reach(&BoardAccess::None), abi, filtered);
             let why = report.why.unwrap();
-            let told: Vec<&str> = why.split("; ").collect();
-            assert_eq!((report.state, told.len()), (State::Partial, gaps.len()), "{why}");
+            let reasons: Vec<&str> = why.split("; ").collect();
+            assert_eq!((report.state, reasons.len()), (State::Partial, gaps.len()), "{why}");
             assert!(gaps.iter().all(|gap| why.contains(gap)), "{abi} {filtered:?}: {why}");
         }
     }

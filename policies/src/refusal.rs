@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::controller::Controller;
+use crate::egress::EgressError;
 use crate::filter::FilterError;
 use crate::paths::PathError;
 use crate::ruleset::RulesetError;
 use crate::secrets::SecretError;
-use crate::way_out::WayOutError;
 
 /// Reasons why a policy cannot be applied to a run on this host.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +93,7 @@ pub enum PlanError {
     NoProxy { policy: String },
     /// The listening socket of the proxy could not be handed over.
     #[error(transparent)]
-    WayOut(#[from] WayOutError),
+    Egress(#[from] EgressError),
     /// A secret could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),

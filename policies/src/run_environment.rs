@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::broker::NO_KEY;
+use crate::egress::PROXY_PORT;
 use crate::environment::{NO_PROXY, Name, PROXY};
 use crate::policy::Policy;
 use crate::surroundings::Surroundings;
-use crate::way_out::PROXY_PORT;
 
 /// The `PATH` of a run whose policy says nothing about it.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -58,8 +58,8 @@ impl Policy {
             let names = if name == "LC_*" { LOCALE.to_vec() } else { vec![name.as_str()] };
             all.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), from(name)?))));
         }
-        let own = self.env.set.clone().into_iter().chain(set);
-        all.extend(own.map(|(name, value)| (name, OsString::from(value))));
+        let configured = self.env.set.clone().into_iter().chain(set);
+        all.extend(configured.map(|(name, value)| (name, OsString::from(value))));
         all.extend(self.proxy_environment());
         let mut path = OsString::new();
         for part in programs.iter().chain(&tools.path) {
@@ -80,13 +80,13 @@ impl Policy {
         // host's. The proxy itself is never requested through a proxy, though few programs understand an entry with a
         // port.
         let proxy = format!("127.0.0.1:{PROXY_PORT}");
-        let mut own: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
-        if !own.contains(&"127.0.0.1") {
-            own.insert(0, &proxy);
+        let mut reserved: Vec<&str> = OWN.into_iter().filter(|own| !self.network.names(own)).collect();
+        if !reserved.contains(&"127.0.0.1") {
+            reserved.insert(0, &proxy);
         }
         let of_brokers = self.broker_environment().into_iter().map(|(name, value)| (name, value.into()));
         let url = format!("http://{proxy}");
-        let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, own.join(","))]);
+        let all = PROXY.into_iter().map(|name| (name, url.clone())).chain([(NO_PROXY, reserved.join(","))]);
         all.flat_map(|(name, value)| {
             [name.to_owned(), name.to_ascii_lowercase()].map(|name| (name, OsString::from(&value)))
         })

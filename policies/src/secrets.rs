@@ -53,7 +53,7 @@ const REFERENCE: &str =
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Places {
+struct SecretTable {
     named: Option<SecretName>,
     credential: Option<CredentialName>,
     file: Option<PathBuf>,
@@ -72,13 +72,13 @@ impl<'de> Visitor<'de> for Reference {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Secret, A::Error> {
-        match Places::deserialize(MapAccessDeserializer::new(map))? {
-            Places { named: Some(name), credential: None, file: None } => Ok(Secret::Named(name)),
-            Places { named: None, credential: Some(name), file: None } => Ok(Secret::Credential(name)),
-            Places { named: None, credential: None, file: Some(path) } if path.is_absolute() => {
+        match SecretTable::deserialize(MapAccessDeserializer::new(map))? {
+            SecretTable { named: Some(name), credential: None, file: None } => Ok(Secret::Named(name)),
+            SecretTable { named: None, credential: Some(name), file: None } => Ok(Secret::Credential(name)),
+            SecretTable { named: None, credential: None, file: Some(path) } if path.is_absolute() => {
                 Ok(Secret::File(path))
             }
-            Places { .. } => Err(serde::de::Error::custom(REFERENCE)),
+            SecretTable { .. } => Err(serde::de::Error::custom(REFERENCE)),
         }
     }
 }
@@ -199,13 +199,13 @@ impl Secret {
     pub fn fetch(&self, variable: &str, stores: &SecretStores) -> Result<SecretValue, SecretError> {
         self.read(stores).map(SecretValue).map_err(|why| SecretError {
             variable: variable.to_owned(),
-            source_name: self.place(stores),
+            source_name: self.source_name(stores),
             why,
         })
     }
 
     /// Describes the place of the value.
-    pub fn place(&self, stores: &SecretStores) -> String {
+    pub fn source_name(&self, stores: &SecretStores) -> String {
         match self {
             Self::Named(name) => match stores.find(name) {
                 Some((path, _)) => path.display().to_string(),
@@ -416,7 +416,7 @@ mod tests {
             assert!(written.contains(reference), "{written}");
         }
         let named = Secret::Named("anthropic-key".to_owned().try_into().unwrap());
-        assert_eq!(named.place(&SecretStores::default()), "the secret anthropic-key");
+        assert_eq!(named.source_name(&SecretStores::default()), "the secret anthropic-key");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key");
         let largest = "x".repeat(usize::try_from(LARGEST).unwrap());

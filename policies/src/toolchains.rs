@@ -61,7 +61,7 @@ impl Toolchains {
     }
 
     /// Returns the granted toolchains of a home.
-    fn of(&self, home: &Path) -> Vec<Toolchain> {
+    fn in_home(&self, home: &Path) -> Vec<Toolchain> {
         match self {
             Self::Named(named) => named.iter().copied().collect(),
             Self::Installed => {
@@ -73,7 +73,7 @@ impl Toolchains {
 
     /// Returns their directories, and whether each may be missing.
     pub(crate) fn places(&self, home: &Path) -> Vec<(PathBuf, bool)> {
-        let needed = self.of(home).into_iter().flat_map(Toolchain::needs);
+        let needed = self.in_home(home).into_iter().flat_map(Toolchain::needs);
         let may_be_missing = *self == Self::Installed;
         needed.map(|needed| (home.join(needed.directory), needed.optional || may_be_missing)).collect()
     }
@@ -81,7 +81,7 @@ impl Toolchains {
     /// Returns the variables for the toolchains of a home.
     pub fn environment(&self, home: &Path) -> ToolchainEnvironment {
         let mut all = ToolchainEnvironment::default();
-        for toolchain in self.of(home) {
+        for toolchain in self.in_home(home) {
             let ToolchainEnvironment { path, set } = toolchain.environment(home);
             all.path.extend(path.into_iter().filter(|path| !all.path.contains(path)).collect::<Vec<_>>());
             all.set.extend(set);

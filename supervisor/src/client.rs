@@ -14,10 +14,10 @@ use schemars::Schema;
 use self::exchange::{DaemonResponse, ExchangeError, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
 use api::{BOARD_HEADER, Effect, VerbEntry, KEY_HEADER, OperatorKey, VerbRequest, REQUEST_HEADER, Verb, in_process};
+use base::cli_context;
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY, Problem};
-use base::given;
 use base::invocation::{Address, Invocation, WorkerSelf};
 use base::owner::{Owner, OwnerLock, Ownership, Role};
 use base::paths::{Root, RootChoice};
@@ -467,7 +467,7 @@ impl Client {
         let place = std::env::temp_dir();
         let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
         let dir = self.nothing.get_or_init(|| dir);
-        if given::names_root() && self.root().is_named() {
+        if cli_context::names_root() && self.root().is_named() {
             let named = self.root().dir().display();
             complain(&format!(
                 "warning: {named} does not exist: there is no board until something is created there"

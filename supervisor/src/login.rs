@@ -21,9 +21,9 @@ use base::paths::{Root, make_dir};
 use delivery::program::environment;
 use host::examine::{detect_pid_namespace, detect_support};
 use host::home::{program_home, toolchain_home};
-use host::kept::{self, KeptHome, Left};
 use host::neighbours;
 use host::remove::remove_forgotten;
+use host::retained::{self, FileAfterRun, RetainedHome};
 use host::uids::Uids;
 use net::proxy::CommandProxy;
 use setup::config::Config;
@@ -168,11 +168,11 @@ impl Login<'_> {
         let mut taken = BTreeMap::new();
         let mut left_out = Vec::new();
         for path in lane.kept_files() {
-            match kept::left(&places.home, path, identity)? {
-                Left::File(bytes) => drop(taken.insert(path.clone(), bytes)),
+            match retained::copy_out(&places.home, path, identity)? {
+                FileAfterRun::File(bytes) => drop(taken.insert(path.clone(), bytes)),
                 // Most programs have only some of them.
-                Left::Nothing => {}
-                Left::Unfit(why) => left_out.push(format!("{} is not kept: {why}", path.display())),
+                FileAfterRun::Nothing => {}
+                FileAfterRun::Unfit(why) => left_out.push(format!("{} is not kept: {why}", path.display())),
             }
         }
         if taken.is_empty() {
@@ -184,7 +184,7 @@ impl Login<'_> {
             ))
             .hint("`keep` in the file of the lane names the files of a login"));
         }
-        let home = KeptHome::of(self.root, self.assignee, self.tenant);
+        let home = RetainedHome::for_assignee(self.root, self.assignee, self.tenant);
         for (path, bytes) in &taken {
             home.write(path, bytes)?;
         }
@@ -203,7 +203,7 @@ fn policy_of(policy: &Policy, lane: &Lane) -> Policy {
 
 fn no_login(lane: &Lane, name: &Profile, root: &Root) -> Failure {
     let failure = Failure::usage(format!("the lane `{name}` has no login"));
-    let keys = lane.additions.brokers.iter().map(|broker| broker.secret.place(&root.secret_stores()));
+    let keys = lane.additions.brokers.iter().map(|broker| broker.secret.source_name(&root.secret_stores()));
     match keys.into_iter().next() {
         Some(place) => failure.hint(format!("its program asks with a key: write that into {place}")),
         None => failure.hint(format!(
@@ -218,7 +218,7 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(None);
     }
-    let range = Uids::of(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
+    let range = Uids::new(root).range(BoardId(uuid::Uuid::nil()), &config.worker)?;
     Ok(Some(Identity { uid: range.first, gid: range.first }))
 }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use api::command::Command;
+use base::cli_context;
 use base::environment;
 use base::failure::{Failure, Problem};
-use base::given;
 use base::journal::{Journal, SOCKET};
 use base::terminal::{self, Colour, Ink, LogWriter, Screen, complain, print, printable_lines};
 
@@ -46,7 +46,7 @@ impl Output {
         };
         tell(Ink::Red, "error:", &failure.message);
         let hint = failure.hint.as_deref().unwrap_or_else(|| failure.code.next_step());
-        tell(Ink::Cyan, "hint:", &given::repeated(hint));
+        tell(Ink::Cyan, "hint:", &cli_context::repeated(hint));
     }
 
     /// Writes warnings to standard error, which keeps them out of the output that scripts read.
@@ -54,7 +54,7 @@ impl Output {
         let screen = Screen::stderr(self.colour);
         for warning in warnings {
             let label = screen.paint(Ink::Yellow, "warning:");
-            complain(&format!("{label} {}", printable_lines(&given::repeated(warning))));
+            complain(&format!("{label} {}", printable_lines(&cli_context::repeated(warning))));
         }
     }
 

@@ -153,7 +153,7 @@ const TABLE: &[Row] = &[
             "tests/survivors.rs::where_nothing_holds_them_together_survivors_are_shown_and_ended_before_the_task_runs_again",
             "tests/survivors.rs::every_stop_of_a_daemon_with_survivors_ends",
             "tests/stop.rs::a_stop_looks_for_survivors_without_a_configuration_that_can_be_used",
-            "supervisor/daemon/src/owner/room.rs::a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot",
+            "supervisor/daemon/src/owner/capacity.rs::a_run_of_which_nobody_knows_whether_it_lives_keeps_its_place_and_takes_no_slot",
         ],
     ),
     (
@@ -202,7 +202,7 @@ const TABLE: &[Row] = &[
         "a run that ended while no daemon was there carries the time of its discovery",
         &[
             "kernel/src/board/schedule_tests.rs::a_run_that_ended_before_the_board_was_told_has_its_own_end_and_its_pause_counts_from_then",
-            "supervisor/daemon/src/run/traces.rs::the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile",
+            "supervisor/daemon/src/run/evidence_of_life.rs::the_end_of_a_run_is_that_of_its_record_also_where_the_clock_was_set_meanwhile",
         ],
     ),
     (

@@ -58,9 +58,9 @@ const FILES: [&str; 7] = [
 /// repository. None without a repository, or for a bare one. No file of the repository is read, so its owner does not
 /// matter.
 pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
-    let found = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
+    let git_dir = Repository::discover_path(path, std::iter::empty::<&Path>()).ok()?;
     // The metadata of a linked worktree lies inside the main repository's `.git`.
-    let git = found.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
+    let git = git_dir.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == ".git"))?;
     fs::canonicalize(git.parent()?).ok()
 }
 
@@ -133,8 +133,8 @@ impl Source {
 
     /// True if the settings name a file of an order that a run in a working tree does not have. Each `git diff` would fail without it.
     pub(crate) fn lacks_order(&self, tree: &Path) -> bool {
-        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
-        own.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
+        let local = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        local.and_then(|own| own.get_path("diff.orderFile")).is_ok_and(|path| match fs::canonicalize(&path) {
             _ if path.is_relative() => !tree.join(path).is_file(),
             Ok(path) => !self.named_files().contains(&path),
             Err(_) => true,
@@ -143,8 +143,9 @@ impl Source {
 
     /// Returns true if the hooks are files of each working tree, because `core.hooksPath` is a path from its top on.
     pub(crate) fn has_hooks_in_trees(&self) -> bool {
-        let own = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
-        own.and_then(|own| own.get_string("core.hooksPath"))
+        let local = self.git.config().and_then(|all| all.open_level(ConfigLevel::Local));
+        local
+            .and_then(|own| own.get_string("core.hooksPath"))
             .is_ok_and(|path| !path.is_empty() && !path.starts_with(['/', '~']))
     }
 
@@ -383,6 +384,6 @@ fn elsewhere(path: PathBuf, git: PathBuf) -> GitError {
         return GitError::Elsewhere { git: git.canonicalize().unwrap_or(git), path, layout: Layout::Link };
     }
     let git = git.canonicalize().unwrap_or(git);
-    let layout = Layout::of(&git);
+    let layout = Layout::from_path(&git);
     GitError::Elsewhere { path, git, layout }
 }

@@ -59,14 +59,14 @@ impl fmt::Display for Irregular {
 pub fn find(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: false };
-    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::containing(top), DEPTH)
 }
 
 /// Searches as [`find`] does, and skips sockets: the open of a socket never waits, and git makes some of its own.
 pub(crate) fn find_stopping(top: &Path) -> Option<Irregular> {
     let opened = open::directory(top).ok()?;
     let mut search = Search { left: ENTRIES, passes_sockets: true };
-    search.directory(open::readable(&opened.fd).ok()?, top, Area::of(top), DEPTH)
+    search.directory(open::readable(&opened.fd).ok()?, top, Area::containing(top), DEPTH)
 }
 
 /// Searches a directory that only git and a worker write for the first entry that is neither a file nor a directory.
@@ -151,7 +151,7 @@ enum Area {
 }
 
 impl Area {
-    fn of(path: &Path) -> Self {
+    fn containing(path: &Path) -> Self {
         let inside = path.components().any(|part| part.as_os_str().as_bytes() == DOT_GIT);
         if inside { Self::Repository } else { Self::Work }
     }
@@ -192,9 +192,9 @@ impl Search {
         inner.sort_by_key(|(name, _)| name.to_bytes() != DOT_GIT);
         inner.into_iter().find_map(|(name, path)| {
             let name_of = Path::new(OsStr::from_bytes(name.to_bytes()));
-            let found = open::readable_child(entries.fd().ok()?, name_of).ok()?;
+            let child = open::readable_child(entries.fd().ok()?, name_of).ok()?;
             let area = if name.to_bytes() == DOT_GIT { Area::Repository } else { area };
-            self.directory(found, &path, area, depth)
+            self.directory(child, &path, area, depth)
         })
     }
 }
@@ -204,9 +204,9 @@ fn kind_of(directory: BorrowedFd<'_>, name: &CStr, listed: FileType) -> Option<F
     match listed {
         FileType::Symlink | FileType::Unknown => {
             let link = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-            let own = FileType::from_raw_mode(link.st_mode);
-            if own != FileType::Symlink {
-                return Some(own);
+            let link_type = FileType::from_raw_mode(link.st_mode);
+            if link_type != FileType::Symlink {
+                return Some(link_type);
             }
             let target = FileType::from_raw_mode(statat(directory, name, AtFlags::empty()).ok()?.st_mode);
             (target != FileType::Directory).then_some(target)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::author::Author;
 use crate::base::Base;
 use crate::claims::{Claims, Unfounded};
-use crate::directory::Ground;
+use crate::directory::ExistingDirectory;
 use crate::error::WorkspaceError;
 use crate::irregular::{self, Irregular};
 use crate::live_diff::live_diff;
@@ -16,7 +16,7 @@ use crate::name::Name;
 use crate::prepared::{CheckedOut, Owner, Prepared};
 use crate::release::{Loss, Status};
 use crate::removal::Removal;
-use crate::repository::{self, Committed, Diff, DiffOf, Head, Standing};
+use crate::repository::{self, Committed, Diff, DiffOf, Head, RepositorySnapshot};
 use crate::rest::{CommitTerms, Span};
 use crate::size::Size;
 use crate::uncommitted::Uncommitted;
@@ -45,8 +45,8 @@ pub enum Job {
         /// The directory.
         path: PathBuf,
     },
-    /// See [`directory::ground_of`].
-    FindGround {
+    /// See [`directory::existing_directory`].
+    FindExistingDirectory {
         /// The directory.
         path: PathBuf,
     },
@@ -99,7 +99,7 @@ pub enum Job {
     },
     /// See [`Worktree::status`].
     Inspect { worktree: Worktree },
-    /// See [`repository::standing`].
+    /// See [`repository::snapshot`].
     ExamineRepository {
         /// The repository.
         path: PathBuf,
@@ -175,7 +175,7 @@ pub enum Outcome {
     /// A workspace is ready.
     Prepared(Prepared),
     /// The directory, or its nearest existing parent, with its owner.
-    Ground(Ground),
+    ExistingDirectory(ExistingDirectory),
     /// A repository can have worktrees.
     Usable,
     /// A workspace is gone.
@@ -185,7 +185,7 @@ pub enum Outcome {
     /// State of a worktree.
     Inspected(Status),
     /// State of a repository.
-    Standing(Standing),
+    Standing(RepositorySnapshot),
     /// A repository is there.
     Provided(Head),
     /// The reply to a commit.
@@ -218,9 +218,9 @@ impl Job {
             | Self::RemoveWorktree { .. }
             | Self::CloneRepository { .. }
             | Self::MakeRepository { .. } => Effort::Change,
-            Self::PrepareDirectory { .. } | Self::MakeDirectory { .. } | Self::FindGround { .. } => {
-                Effort::Glance
-            }
+            Self::PrepareDirectory { .. }
+            | Self::MakeDirectory { .. }
+            | Self::FindExistingDirectory { .. } => Effort::Glance,
             Self::PrepareScratch { .. }
             | Self::OpenRepository { .. }
             | Self::Measure { .. }
@@ -258,7 +258,7 @@ impl Job {
             Self::PrepareScratch { .. }
             | Self::PrepareDirectory { .. }
             | Self::MakeDirectory { .. }
-            | Self::FindGround { .. }
+            | Self::FindExistingDirectory { .. }
             | Self::RemoveScratch { .. }
             | Self::Measure { .. }
             | Self::MakeRepository { .. }
@@ -269,9 +269,9 @@ impl Job {
     /// Returns the directory that it asks for by its name.
     pub fn directory(&self) -> Option<&Path> {
         match self {
-            Self::PrepareDirectory { path } | Self::MakeDirectory { path } | Self::FindGround { path } => {
-                Some(path)
-            }
+            Self::PrepareDirectory { path }
+            | Self::MakeDirectory { path }
+            | Self::FindExistingDirectory { path } => Some(path),
             Self::PrepareScratch { .. }
             | Self::OpenRepository { .. }
             | Self::PrepareWorktree { .. }
@@ -308,7 +308,9 @@ impl Job {
             }
             Self::PrepareDirectory { path } => Outcome::Prepared(directory::prepare(&path)?),
             Self::MakeDirectory { path } => Outcome::Prepared(directory::make(&path)?),
-            Self::FindGround { path } => Outcome::Ground(directory::ground_of(&path)?),
+            Self::FindExistingDirectory { path } => {
+                Outcome::ExistingDirectory(directory::existing_directory(&path)?)
+            }
             Self::OpenRepository { path } => {
                 git::usable(&path).map_err(WorktreeError::from)?;
                 Outcome::Usable
@@ -325,7 +327,7 @@ impl Job {
             Self::RemoveWorktree { worktree, loss } => Outcome::Removed(worktree.remove(loss)?),
             Self::JudgeWorktree { worktree, loss } => Outcome::Removed(worktree.judge(loss)?),
             Self::Inspect { worktree } => Outcome::Inspected(worktree.status()?),
-            Self::ExamineRepository { path } => Outcome::Standing(repository::standing(&path)?),
+            Self::ExamineRepository { path } => Outcome::Standing(repository::snapshot(&path)?),
             Self::CloneRepository { from, to } => Outcome::Provided(repository::clone(&from, &to)?),
             Self::MakeRepository { path, files, author } => {
                 Outcome::Provided(repository::make(&path, &files, &author)?)

@@ -49,7 +49,7 @@ pub enum PlacingError {
 ///
 /// # Errors
 /// Where something else stands in the way, or the file cannot be written; an existing file is unchanged then.
-pub fn place(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
+pub fn place_file(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), PlacingError> {
     let wrong = |errno: Errno| PlacingError::Write { path: path.to_owned(), source: errno.into() };
     let (parents, name) = inside(path)?;
     let mut at = open::directory(dir).map_err(PlacingError::Directory)?.fd;
@@ -135,12 +135,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let path = Path::new(".x/y/auth.json");
-        place(&top, path, b"one").unwrap();
+        place_file(&top, path, b"one").unwrap();
         // What a killed try has left, and what a worker made of it.
         fs_err::write(top.join(".x/y").join(DRAFT), "half").unwrap();
         fs_err::remove_file(top.join(path)).unwrap();
         symlink("/etc/hostname", top.join(path)).unwrap();
-        place(&top, path, b"two").unwrap();
+        place_file(&top, path, b"two").unwrap();
         assert_eq!(fs_err::read(top.join(path)).unwrap(), b"two");
         let meta = fs_err::symlink_metadata(top.join(path)).unwrap();
         assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600);
@@ -185,20 +185,20 @@ mod tests {
         symlink(&other, home.join(".x")).unwrap();
         fs_err::write(home.join("file"), "").unwrap();
         for path in [".x/auth.json", "file/auth.json"] {
-            let placed = place(&home, Path::new(path), b"secret");
+            let placed = place_file(&home, Path::new(path), b"secret");
             assert!(matches!(placed, Err(PlacingError::InTheWay { .. })), "{path}: {placed:?}");
         }
         for path in ["../other/a", "/etc/a", "", "a/../../b"] {
-            let placed = place(&home, Path::new(path), b"secret");
+            let placed = place_file(&home, Path::new(path), b"secret");
             assert!(matches!(placed, Err(PlacingError::Outside { .. })), "{path}: {placed:?}");
         }
         symlink(other.join("new"), home.join("auth.json")).unwrap();
-        place(&home, Path::new("auth.json"), b"secret").unwrap();
+        place_file(&home, Path::new("auth.json"), b"secret").unwrap();
         fs_err::create_dir(home.join("taken")).unwrap();
-        assert!(place(&home, Path::new("taken"), b"secret").is_err());
+        assert!(place_file(&home, Path::new("taken"), b"secret").is_err());
         assert_eq!(fs_err::read_dir(&other).unwrap().count(), 0);
         symlink(&home, top.join("link")).unwrap();
-        let placed = place(&top.join("link"), Path::new("a"), b"secret");
+        let placed = place_file(&top.join("link"), Path::new("a"), b"secret");
         assert!(matches!(placed, Err(PlacingError::Directory(_))), "{placed:?}");
     }
 }

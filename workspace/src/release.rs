@@ -10,7 +10,7 @@ use crate::links::Links;
 use crate::open::{self, OpenError};
 use crate::removal::Removal;
 use crate::tree::remove_tree;
-use crate::worktree::{Note, Worktree, WorktreeError, forget_kept};
+use crate::worktree::{Note, Worktree, WorktreeError, forget_references};
 
 /// Work that is lost when a worktree is removed. Ignored files always are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ impl Worktree {
             source.delete_branch(&branch)?;
         }
         if loss == Loss::Accept {
-            forget_kept(&source, &self.id)?;
+            forget_references(&source, &self.id)?;
         }
         note.discard()?;
         Ok(if tracked { Removal::Removed } else { Removal::Absent })

@@ -6,7 +6,6 @@ mod conversion;
 mod error;
 mod filters;
 mod index;
-mod kept;
 mod large;
 mod metadata;
 mod note;
@@ -18,6 +17,7 @@ mod seal;
 mod settings_tests;
 #[cfg(test)]
 mod tests;
+mod worker_references;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -31,17 +31,17 @@ use serde::{Deserialize, Serialize};
 
 pub use self::error::WorktreeError;
 use self::filters::{Filtered, plain};
-pub(crate) use self::kept::forget as forget_kept;
 pub(crate) use self::note::Note;
 pub(crate) use self::private::Private;
 pub use self::seal::Sealed;
+pub(crate) use self::worker_references::forget_references;
 use crate::author::Author;
 use crate::base::Base;
 use crate::git::{Source, overrides};
 use crate::links::Links;
 use crate::name::Name;
 use crate::open::{self, OpenError};
-use crate::prepared::{Branch, CheckedOut, Kind, Made, Owner, Place, Prepared};
+use crate::prepared::{Branch, CheckedOut, FileIdentity, Kind, Owner, Preparation, Prepared};
 use crate::tree::{self, remove_tree};
 
 /// Limit on the submodules that are named as empty.
@@ -136,24 +136,24 @@ impl Worktree {
         source: &Source,
         links: &Links,
         start: &git2::Commit<'_>,
-    ) -> Result<Made, WorktreeError> {
+    ) -> Result<Preparation, WorktreeError> {
         let branch = self.branch();
-        let mut made = Made::Reused;
+        let mut made = Preparation::Reused;
         if source.tip(&branch)?.is_none() {
             source.shared(|| source.ensure_branch(&branch, start))?;
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         if !links.are_good(&branch) {
             self.refuse_taken(links)?;
             source.shared(|| self.link(links))?;
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         let lock = source.heads(PREFIX).join(format!("{}.lock", self.id));
         let stale = links
             .remove_stale_locks(lock)
             .map_err(|source| WorktreeError::Link { path: links.tree.clone(), source })?;
         if stale {
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         if !links.has_index() {
             let again = || -> Result<(), git2::Error> {
@@ -163,7 +163,7 @@ impl Worktree {
                 index.write()
             };
             again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })?;
-            made = Made::Repaired;
+            made = Preparation::Repaired;
         }
         Ok(made)
     }
@@ -174,14 +174,14 @@ impl Worktree {
         note: &mut Note,
         source: &Source,
         links: &Links,
-    ) -> Result<Made, WorktreeError> {
+    ) -> Result<Preparation, WorktreeError> {
         self.refuse_taken(links)?;
-        let left = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
+        let interrupted = note.incomplete || links.tree.symlink_metadata().is_ok() || links.metadata.exists();
         note.mark_incomplete()?;
         let directory = links.tree.parent().unwrap_or(&links.tree);
         remove_tree(directory, &self.id).map_err(WorktreeError::Clear)?;
         remove_tree(&source.metadata(), &self.id).map_err(WorktreeError::Clear)?;
-        Ok(if left { Made::Repaired } else { Made::Created })
+        Ok(if interrupted { Preparation::Repaired } else { Preparation::Created })
     }
 
     /// Makes the directory, ties it to the repository and fills it with the branch's files.
@@ -218,7 +218,7 @@ impl Worktree {
         &self,
         source: &Source,
         links: &Links,
-        made: Made,
+        made: Preparation,
         start: &git2::Commit<'_>,
         author: Option<&Author>,
     ) -> Result<Prepared, WorktreeError> {
@@ -237,8 +237,8 @@ impl Worktree {
             path: links.tree.clone(),
             kind: Kind::Worktree,
             made,
-            owner: Owner::of(&opened.stat),
-            place: Place::of(&opened.stat),
+            owner: Owner::from_stat(&opened.stat),
+            place: FileIdentity::from_stat(&opened.stat),
             is_repository: true,
             branch: Some(Branch {
                 name: self.branch(),

@@ -66,7 +66,7 @@ impl Draft {
 
     /// Returns the digest of the bytes so far.
     pub fn digest(&self) -> Digest {
-        Digest::of(self.hash.clone())
+        Digest::from_hash(self.hash.clone())
     }
 
     /// Makes the bytes durable, still without their final name. Dropping the result removes them.

@@ -107,7 +107,7 @@ pub struct Unswept {
 
 /// Files that a sweep looks at.
 #[derive(Clone, Debug)]
-pub enum Extent {
+pub enum SweepScope {
     /// All blobs, and abandoned drafts.
     All,
     /// The blobs with these digests.
@@ -132,7 +132,7 @@ pub struct Swept {
 
 impl Blobs {
     /// Returns the blobs of the board at `path`, without touching any file. The directory is created with the first blob.
-    pub fn beside(path: &Path) -> Self {
+    pub fn of_board(path: &Path) -> Self {
         Self { dir: path.with_file_name(DIRECTORY) }
     }
 
@@ -174,7 +174,7 @@ impl Blobs {
                 Err(source) => return Err(self.unread(digest, source)),
             }
         }
-        Ok((Digest::of(hash) != *digest).then_some(Flaw::Altered))
+        Ok((Digest::from_hash(hash) != *digest).then_some(Flaw::Altered))
     }
 
     /// Reads a whole blob; returns its flaw if it does not match its name.
@@ -184,7 +184,7 @@ impl Blobs {
         // A longer file cannot be an attachment.
         let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
         read.map_err(|source| self.unread(digest, source))?;
-        let is_whole = Digest::of(Sha256::new_with_prefix(&bytes)) == *digest;
+        let is_whole = Digest::from_hash(Sha256::new_with_prefix(&bytes)) == *digest;
         Ok(if is_whole { Ok(bytes) } else { Err(Flaw::Altered) })
     }
 
@@ -196,7 +196,7 @@ impl Blobs {
     /// Finds the blobs that no row names. `named` returns the named ones; it is called when no publisher is active.
     pub fn sweep<E: From<BlobError>>(
         &self,
-        extent: &Extent,
+        scope: &SweepScope,
         sweep: Sweep,
         named: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
     ) -> Result<Swept, E> {
@@ -208,7 +208,7 @@ impl Blobs {
         dir.lock().map_err(|source| self.failed("lock", source))?;
         let named = named()?;
         let mut swept = Swept::default();
-        for path in self.candidates(extent)? {
+        for path in self.candidates(scope)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let unwanted = match name.parse::<Digest>() {
                 Ok(digest) => !named.contains(&digest),
@@ -225,10 +225,10 @@ impl Blobs {
         Ok(swept)
     }
 
-    fn candidates(&self, extent: &Extent) -> Result<Vec<PathBuf>, BlobError> {
-        match extent {
-            Extent::Only(digests) => Ok(digests.iter().map(|digest| self.path(digest)).collect()),
-            Extent::All => {
+    fn candidates(&self, scope: &SweepScope) -> Result<Vec<PathBuf>, BlobError> {
+        match scope {
+            SweepScope::Only(digests) => Ok(digests.iter().map(|digest| self.path(digest)).collect()),
+            SweepScope::All => {
                 let entries = std::fs::read_dir(&self.dir).map_err(|source| self.failed("list", source))?;
                 let mut paths = Vec::new();
                 for entry in entries {
@@ -290,7 +290,7 @@ mod tests {
 
     fn bench() -> (tempfile::TempDir, Blobs) {
         let dir = tempfile::tempdir().unwrap();
-        let blobs = Blobs::beside(&dir.path().join("board.db"));
+        let blobs = Blobs::of_board(&dir.path().join("board.db"));
         (dir, blobs)
     }
 
@@ -347,10 +347,10 @@ mod tests {
         let lost = blobs.store(&mut &b"lost"[..]).unwrap().digest;
         std::fs::write(blobs.directory().join("README"), "a person's").unwrap();
         let named = || Ok::<_, BlobError>(BTreeSet::from([kept.clone()]));
-        let seen = blobs.sweep(&Extent::All, Sweep::Look, named).unwrap();
+        let seen = blobs.sweep(&SweepScope::All, Sweep::Look, named).unwrap();
         assert_eq!(seen.files, [(blobs.path(&lost), 4)]);
         assert!(blobs.path(&lost).exists());
-        assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), seen);
+        assert_eq!(blobs.sweep(&SweepScope::All, Sweep::Remove, named).unwrap(), seen);
         assert!(blobs.path(&kept).exists() && !blobs.path(&lost).exists());
         assert!(blobs.directory().join("README").exists());
     }
@@ -368,7 +368,7 @@ mod tests {
             assert!(dir().try_lock_shared().is_err(), "nothing is published while rows are read");
             Ok::<_, BlobError>(BTreeSet::from([digest.clone()]))
         };
-        assert_eq!(blobs.sweep(&Extent::All, Sweep::Remove, named).unwrap(), Swept::default());
+        assert_eq!(blobs.sweep(&SweepScope::All, Sweep::Remove, named).unwrap(), Swept::default());
     }
 
     #[test]
@@ -378,7 +378,8 @@ mod tests {
         living.write(b"half").unwrap();
         let dead = blobs.directory().join(".new-dead");
         std::fs::write(&dead, "half").unwrap();
-        let swept = blobs.sweep(&Extent::All, Sweep::Remove, || Ok::<_, BlobError>(BTreeSet::new())).unwrap();
+        let swept =
+            blobs.sweep(&SweepScope::All, Sweep::Remove, || Ok::<_, BlobError>(BTreeSet::new())).unwrap();
         assert_eq!(swept.files, [(dead, 4)]);
         assert_eq!(living.publish().unwrap().size, 4);
     }

@@ -15,7 +15,7 @@ impl Board<'_> {
     pub fn open_breaker(&mut self, on: &HoldOn, why: &str, until: Timestamp) -> Result<Hold, Error> {
         let reason = why[..why.floor_char_boundary(limits::WORD)].to_owned();
         let new = NewHold { kind: HoldKind::Breaker, reason, until: Some(until) };
-        self.place(on, &new, By { label: SYSTEM, within: &Within::Board, run: None })
+        self.place_hold(on, &new, By { label: SYSTEM, within: &Within::Board, run: None })
     }
 
     /// Closes the breaker of a target that works again. Does nothing when there is none.
@@ -51,8 +51,8 @@ mod tests {
             bench.call(move |board| board.open_breaker(&on("program:agent/default"), why, until)).unwrap();
         }
         let holds = bench.readers.with(|view| view.holds()).unwrap();
-        let told: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
-        assert_eq!(told, [(HoldKind::Breaker, "still none")]);
+        let reasons: Vec<_> = holds.iter().map(|hold| (hold.kind, hold.reason.as_str())).collect();
+        assert_eq!(reasons, [(HoldKind::Breaker, "still none")]);
         assert_eq!(holds[0].release_arguments(), "--environment program:agent/default");
         bench.start(&task);
 

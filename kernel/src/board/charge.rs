@@ -51,11 +51,11 @@ impl Board<'_> {
         if actor.run.is_none() && tenant.is_none() {
             return Ok(());
         }
-        let kept = self.tx.kept_by_tenant(tenant)?;
-        let bytes = kept.bytes.saturating_add(cost.text).saturating_add(cost.file);
-        self.quotas.require(tenant, Bound::TenantEntries, kept.entries.saturating_add(1))?;
+        let stored = self.tx.kept_by_tenant(tenant)?;
+        let bytes = stored.bytes.saturating_add(cost.text).saturating_add(cost.file);
+        self.quotas.require(tenant, Bound::TenantEntries, stored.entries.saturating_add(1))?;
         self.quotas.require(tenant, Bound::TenantBytes, bytes)?;
-        self.quotas.require(tenant, Bound::TenantEvents, kept.events.saturating_add(1))?;
+        self.quotas.require(tenant, Bound::TenantEvents, stored.events.saturating_add(1))?;
         let Some(own) = &actor.run else { return Ok(()) };
         let more = [
             (cost.bound, 1),

@@ -6,7 +6,7 @@ use crate::model::error::Error;
 use crate::model::event::EventKind;
 use crate::model::filter::EventFilter;
 use crate::model::id::{RunId, TaskId};
-use crate::model::limits::Room;
+use crate::model::limits::ReplyCapacity;
 use crate::model::note::Event;
 use crate::model::run::Run;
 use crate::rules::context::{Context, ContextLimits, Material, Parent, PlaceOf, Reader, context, news};
@@ -73,7 +73,7 @@ impl View<'_> {
         Ok(Material {
             reader: Reader::Here,
             purpose: run.map(|run| run.purpose),
-            comments: self.tx.some_comments(id, None, Room::of_context())?.rows,
+            comments: self.tx.some_comments(id, None, ReplyCapacity::of_context())?.rows,
             parents,
             files: self.attachments(id)?,
             runs: self.runs(id)?,

@@ -14,18 +14,18 @@ impl View<'_> {
     /// Returns the tasks with problems: one task or all, the most severe first, and by id among equals.
     pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
         let holds = self.holds()?;
-        let mut found = Vec::new();
+        let mut diagnosed = Vec::new();
         for examined in self.tx.examined_tasks(task, self.now())? {
             let diagnostics = self.facts(&examined, &holds)?.diagnostics();
             if !diagnostics.is_empty() {
                 let ExaminedTask { id: task_id, title, status, assignee, .. } = examined;
-                found.push(Diagnosed { task_id, title, status, assignee, diagnostics });
+                diagnosed.push(Diagnosed { task_id, title, status, assignee, diagnostics });
             }
         }
-        found.sort_by_key(|one| {
+        diagnosed.sort_by_key(|one| {
             (one.diagnostics.first().map(|worst| std::cmp::Reverse(worst.severity)), one.task_id.clone())
         });
-        Ok(found)
+        Ok(diagnosed)
     }
 
     fn facts<'a>(&self, examined: &'a ExaminedTask, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {

@@ -70,7 +70,7 @@ impl PoolChange {
     }
 
     /// Returns the pools of the task after the change.
-    fn of(&self, task: &Task) -> Result<BTreeSet<Pool>, Error> {
+    fn applied_to(&self, task: &Task) -> Result<BTreeSet<Pool>, Error> {
         if let Some(stranger) = self.removed.difference(&task.pools).next() {
             let named: Vec<&str> = task.pools.iter().map(Pool::as_str).collect();
             let named = if named.is_empty() { "no pool".to_owned() } else { named.join(", ") };
@@ -275,7 +275,7 @@ impl Board<'_> {
             self.change(id, "skills", &Field::Skills(skills), fields)?;
         }
         if !edit.pools.is_empty() {
-            self.change(id, "pools", &Field::Pools(&edit.pools.of(task)?), fields)?;
+            self.change(id, "pools", &Field::Pools(&edit.pools.applied_to(task)?), fields)?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use crate::rules::uncommitted;
 use crate::store::delays::Delay;
 use crate::store::fields::Field;
 use crate::store::runs::Close;
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 /// The signal that no process survives (signal(7)).
 const SIGKILL: i32 = 9;
@@ -39,7 +39,7 @@ impl Board<'_> {
             let first = self.tx.finished_run(id)?.ok_or_else(|| Error::missing(Missing::EndOfRun, id))?;
             return Ok(Finished { already_finished: true, ..first });
         }
-        let from = self.standing(&run.task_id)?;
+        let from = self.state_row(&run.task_id)?;
         // The end lies between the claim and now, even if a clock was set in the meantime.
         let ended_at =
             ending.ended_at.unwrap_or(self.now()).clamp(run.started_at.min(self.now()), self.now());
@@ -78,7 +78,7 @@ impl Board<'_> {
         if decision.outcome == Outcome::CheckPassed {
             (kind, payload) = self.event_of_passed_check(&run, decision.then)?;
         }
-        let record = Record::new(kind, payload, SYSTEM).of(id).blocking(blocking.as_ref());
+        let record = Record::new(kind, payload, SYSTEM).in_run(id).blocking(blocking.as_ref());
         // The fields of the task come before the move: the message about the move reads them.
         self.prepare(&run, &decision)?;
         if let Some(note) = &ending.branch_note {
@@ -165,7 +165,7 @@ impl Board<'_> {
     }
 
     /// Updates the counters of the task.
-    fn count(&self, run: &Run, from: &Standing, decision: &Decision, ending: &Ending) -> Result<(), Error> {
+    fn count(&self, run: &Run, from: &StateRow, decision: &Decision, ending: &Ending) -> Result<(), Error> {
         let id = &run.task_id;
         if decision.failures != from.failures {
             self.set(id, &Field::Failures(decision.failures))?;
@@ -199,7 +199,7 @@ impl Board<'_> {
         ended_at: Timestamp,
     ) -> Result<(), Error> {
         let (handoff, error) = (decision.handoff.as_ref(), decision.error.as_deref());
-        let of_handoff = Close::of(finished, handoff, error, ended_at);
+        let of_handoff = Close::without_process(finished, handoff, error, ended_at);
         let end = Close {
             summary: of_handoff.summary.or_else(|| last_words(decision, ending)),
             exit_code: ending.exit_code,
@@ -233,7 +233,7 @@ impl Board<'_> {
     }
 
     /// Records the consequences of the task's move: the event of giving up, and the moves of the children.
-    fn follow(&self, run: &Run, from: &Standing, decision: &Decision) -> Result<(), Error> {
+    fn follow(&self, run: &Run, from: &StateRow, decision: &Decision) -> Result<(), Error> {
         if decision.gave_up() {
             let task = self.expect_task(&run.task_id)?;
             let mut payload = json!({
@@ -268,7 +268,7 @@ impl Board<'_> {
 }
 
 /// Returns the block reason of a task that this end blocks.
-fn blocking(run: &Run, decision: &Decision, from: &Standing) -> Option<Blocking> {
+fn blocking(run: &Run, decision: &Decision, from: &StateRow) -> Option<Blocking> {
     let Then::Blocked(kind) = decision.then else { return None };
     if let Some(Verdict::Block(blocking)) = &run.verdict {
         return Some(blocking.clone());
@@ -301,7 +301,7 @@ fn record(
     run: &Run,
     decision: &Decision,
     ending: &Ending,
-    from: &Standing,
+    from: &StateRow,
     ended_at: Timestamp,
 ) -> (EventKind, Value) {
     let mut payload = json!({

@@ -43,7 +43,7 @@ impl Board<'_> {
         if named.scope == HoldScope::Mission && self.tx.mission(&named.name)?.is_none() {
             self.task_for(&task_of(&named)?, actor)?;
         }
-        self.place(&named, new, by)
+        self.place_hold(&named, new, by)
     }
 
     /// Reports a limit that the service of a worker's account has set. The hold is on the tasks of the account within the
@@ -64,7 +64,7 @@ impl Board<'_> {
         let until = until.max(self.now().after(SHORTEST_LIMIT)).min(self.longest_hold());
         let new = NewHold { until: Some(until), ..new };
         let within = Within::Tenant(run.tenant.clone());
-        self.place(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
+        self.place_hold(&on, &new, By { label: &actor.label(), within: &within, run: Some(&run) })
     }
 
     /// Returns the latest end of a limit that is accepted from a run.
@@ -136,7 +136,7 @@ impl Board<'_> {
     }
 
     /// Places a hold, or renews a hold of the same kind on the same target.
-    pub(super) fn place(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
+    pub(super) fn place_hold(&self, on: &HoldOn, new: &NewHold, by: By<'_>) -> Result<Hold, Error> {
         self.tx.insert_hold(on, new, by, self.now())?;
         let placed = self
             .holds()?
@@ -243,7 +243,7 @@ impl Board<'_> {
         }
         // Then a new hold for a limit that the run met and did not report itself.
         let Some((kind, until)) = met.filter(|(_, until)| *until > now) else { return Ok(()) };
-        let told = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
+        let is_held = self.holds()?.into_iter().any(|hold| hold.run_id == Some(run.id) && hold.kind == kind);
         let (is_shared, reason) = match kind {
             // Without an account the task alone waits, and its own retry time covers that.
             HoldKind::RateLimit
@@ -256,12 +256,16 @@ impl Board<'_> {
             // A login belongs to the account, or to all workers of the lane.
             HoldKind::Login => (run.account.is_some() || run.profile.is_some(), "could not log in"),
         };
-        if !told && is_shared {
+        if !is_held && is_shared {
             let trouble = ending.trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
             let reason = format!("run {} {reason}{trouble}", run.id);
             let new = NewHold { kind, reason, until: Some(until) };
             let within = Within::Tenant(run.tenant.clone());
-            self.place(&hold_target(run, kind), &new, By { label: SYSTEM, within: &within, run: Some(run) })?;
+            self.place_hold(
+                &hold_target(run, kind),
+                &new,
+                By { label: SYSTEM, within: &within, run: Some(run) },
+            )?;
         }
         Ok(())
     }

@@ -56,7 +56,7 @@ impl Board<'_> {
         }
         // A finished child only gets here if the caller takes it back: it runs again after the parent.
         if below.status == Status::Done && !above.is_done() {
-            let from = self.standing(child)?;
+            let from = self.state_row(child)?;
             self.move_unclaimed(child, &from, Destination::Queue, &label)?;
         }
         let Some(run) = run else { return self.settled(child, None) };
@@ -229,8 +229,8 @@ mod tests {
             let below = Task { status, ..below.clone() };
             let waits = links::may_wait(above, &below, None, at_work, &alice(), now);
             assert_eq!(waits.as_ref().err().is_some(), refusal.is_some(), "{status} {waits:?}");
-            let told = waits.err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(told.contains(refusal.unwrap_or_default()), "{told}");
+            let refused_text = waits.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused_text.contains(refusal.unwrap_or_default()), "{refused_text}");
         }
 
         let own = Actor::worker("bob", run.id, child.clone(), None);

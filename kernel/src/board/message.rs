@@ -193,14 +193,14 @@ mod tests {
         let queued = bench.readers.with(|view| view.queued_messages(run)).unwrap();
         let texts: Vec<_> = queued.iter().map(|message| message.body.as_str()).collect();
         assert_eq!(texts, ["first", "second"]);
-        let told = [
+        let records = [
             news(1, MessageState::Written),
             news(1, MessageState::Delivered),
             news(1, MessageState::Written),
             news(1, MessageState::NotDelivered),
             news(7, MessageState::Delivered),
         ];
-        bench.call(move |board| board.record_messages(run, &told)).unwrap();
+        bench.call(move |board| board.record_messages(run, &records)).unwrap();
         assert_eq!(states(&bench, &id), [(1, MessageState::Delivered), (2, MessageState::Queued)]);
         bench.check();
     }
@@ -222,15 +222,15 @@ mod tests {
     #[test]
     fn who_cannot_be_reached_is_said_with_what_to_do() {
         let bench = Bench::new();
-        let deaf = bench.ready();
+        let idle = bench.ready();
         let refused = |id: &TaskId| {
             let error = steer(&bench, id, "x").unwrap_err();
             assert!(error.hint().unwrap_or_default().contains("supervisor comment"), "{error}");
             error.to_string()
         };
-        assert!(refused(&deaf).contains("was not delivered: it has no agent at work, its status is ready"));
-        bench.start(&deaf);
-        assert!(refused(&deaf).contains("takes no messages"));
+        assert!(refused(&idle).contains("was not delivered: it has no agent at work, its status is ready"));
+        bench.start(&idle);
+        assert!(refused(&idle).contains("takes no messages"));
         let (id, run) = listening(&bench);
         let task = id.clone();
         bench.call(move |board| board.reclaim(&task, None, &alice()).map(drop)).unwrap();

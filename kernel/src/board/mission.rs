@@ -197,7 +197,7 @@ impl Board<'_> {
             return Ok(());
         }
         let new = NewHold { kind: HoldKind::Limit, reason: reason.to_owned(), until: None };
-        self.place(&on, &new, By { label: SYSTEM, within: &Within::Board, run })?;
+        self.place_hold(&on, &new, By { label: SYSTEM, within: &Within::Board, run })?;
         let Some(first) = self.first_task(name)? else { return Ok(()) };
         let Question { text, choices, .. } = mission::question(&first.title, &new.reason);
         let payload = json!({ "question": text, "choices": choices, "reason": new.reason });

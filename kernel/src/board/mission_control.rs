@@ -246,8 +246,8 @@ impl super::view::View<'_> {
 
     /// True if `answer` can answer a question of the task: its own, or its mission's.
     pub fn is_asking(&self, task: &Task) -> Result<bool, Error> {
-        let own = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
-        Ok(own || self.mission_question(task)?.is_some())
+        let is_input_block = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
+        Ok(is_input_block || self.mission_question(task)?.is_some())
     }
 
     /// Returns the first task of the mission that a task belongs to, for a caller who may see it.

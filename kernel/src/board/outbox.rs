@@ -101,8 +101,8 @@ impl Board<'_> {
         to: Option<State>,
         error: Option<&str>,
     ) -> Result<(), Error> {
-        let (told, of_mission) = (notice::kind_of(kind, to), kind == EventKind::MissionAsked);
-        let Some(kind) = told else { return Ok(()) };
+        let (notice_kind, of_mission) = (notice::kind_of(kind, to), kind == EventKind::MissionAsked);
+        let Some(kind) = notice_kind else { return Ok(()) };
         if !self.tx.has_subscriptions()? {
             return Ok(());
         }
@@ -115,9 +115,9 @@ impl Board<'_> {
             let mission = task.lineage.mission.as_deref().filter(|_| kind.needs_somebody());
             self.tx.addresses(id, mission)?
         };
-        let told = MessageParts { kind, error, asked: asked.as_ref() };
+        let parts = MessageParts { kind, error, asked: asked.as_ref() };
         for address in addresses.iter().filter(|_| is_news(kind, &task)) {
-            self.write_letter(&task, event, told, address)?;
+            self.write_letter(&task, event, parts, address)?;
         }
         Ok(())
     }
@@ -127,10 +127,10 @@ impl Board<'_> {
     pub(super) fn send_current_state(&self, task: &Task, address: &Address) -> Result<(), Error> {
         let event = self.tx.last_event()?;
         if let Some(asked) = self.mission_question(task)? {
-            let told = MessageParts { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
-            self.write_once(task, event, told, address)?;
+            let parts = MessageParts { kind: NoticeKind::Question, error: None, asked: Some(&asked) };
+            self.write_once(task, event, parts, address)?;
         }
-        let kind = match self.standing(&task.id)?.state {
+        let kind = match self.state_row(&task.id)?.state {
             State::Done => NoticeKind::Completed,
             state @ State::Blocked { .. } if task.block_reason.is_some() => {
                 let Some(kind) = notice::kind_of(EventKind::Blocked, Some(state)) else { return Ok(()) };
@@ -158,25 +158,25 @@ impl Board<'_> {
         &self,
         task: &Task,
         event: EventId,
-        told: MessageParts<'_>,
+        parts: MessageParts<'_>,
         address: &Address,
     ) -> Result<(), Error> {
-        let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
+        let (kind, notice) = notice::notice(parts.kind, task, parts.error, parts.asked);
         let waiting = self.tx.letters_about(&task.id, address)?;
         if waiting.iter().any(|one| one.kind == kind && one.notice == notice) {
             return Ok(());
         }
-        self.write_letter(task, event, told, address)
+        self.write_letter(task, event, parts, address)
     }
 
     fn write_letter(
         &self,
         task: &Task,
         event: EventId,
-        told: MessageParts<'_>,
+        parts: MessageParts<'_>,
         address: &Address,
     ) -> Result<(), Error> {
-        let (kind, notice) = notice::notice(told.kind, task, told.error, told.asked);
+        let (kind, notice) = notice::notice(parts.kind, task, parts.error, parts.asked);
         let tenant = task.tenant.as_ref();
         let letter = NewLetter {
             task: &task.id,
@@ -269,8 +269,8 @@ impl Board<'_> {
 
     fn require_letter(&self, which: &Letters) -> Result<(), Error> {
         let Some(id) = which.id else { return Ok(()) };
-        let found = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
-        if found.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
+        let letters = self.tx.list_letters(&Letters { limit: 1, ..which.clone() })?;
+        if letters.is_empty() { Err(Error::missing(Missing::Message, id)) } else { Ok(()) }
     }
 }
 

@@ -130,11 +130,11 @@ impl View<'_> {
                 // Writing to a string cannot fail.
                 let _ = write!(line, " (after {})", after.join(", "));
             }
-            if let Some(said) =
+            if let Some(fact) =
                 task.result.as_deref().or(task.block_reason.as_deref()).or(task.last_failure_error.as_deref())
             {
-                let said: String = said.chars().take(FACTS.1).collect();
-                let _ = write!(line, ": {said}");
+                let fact: String = fact.chars().take(FACTS.1).collect();
+                let _ = write!(line, ": {fact}");
             }
             facts.push(line);
         }

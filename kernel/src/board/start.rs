@@ -58,7 +58,7 @@ impl Board<'_> {
     /// Opens a run of the supervisor. The task must be ready, in review or before its check, and have no open run.
     #[expect(clippy::needless_pass_by_value, reason = "a caller builds it for this call only")]
     pub fn start_run(&mut self, id: &TaskId, start: Start) -> Result<Run, Error> {
-        let (task, from) = self.task_and_standing(id)?;
+        let (task, from) = self.task_with_state(id)?;
         let open = self.open_parents(id)?;
         if from.state == State::Ready && !open.is_empty() {
             return Err(Error::conflict(
@@ -95,7 +95,7 @@ impl Board<'_> {
             log_path: start.log_path.as_deref(),
             max_runtime: start.max_runtime,
             deadline_boottime: start.deadline_boottime,
-            ..NewRun::of(&task, purpose, &start.boot_id, self.now())
+            ..NewRun::by_supervisor(&task, purpose, &start.boot_id, self.now())
         });
         // The index of open runs refuses a second run; the state machine has the better message.
         let run = match run {
@@ -108,7 +108,7 @@ impl Board<'_> {
             self.tx.open_inbox(run)?;
         }
         let payload = json!({ "lock": start.claim_lock, "expires": null, "run_id": run });
-        let record = Record::new(EventKind::Claimed, payload, SYSTEM).of(run);
+        let record = Record::new(EventKind::Claimed, payload, SYSTEM).in_run(run);
         self.shift(id, &from, Change::Started { run }, record)?;
         self.begin_probes(&task, run, probes)?;
         self.expect_run(run)

@@ -37,16 +37,16 @@ impl View<'_> {
             days.pop_first();
         }
         let (attachments, attachment_bytes) = self.tx.attached_by(tenant)?;
-        let kept = self.tx.kept_by_tenant(Some(tenant))?;
+        let stored = self.tx.kept_by_tenant(Some(tenant))?;
         Ok(TenantUse {
             tasks: self.tasks_by_status(Some(tenant), None)?,
             total,
             days,
             attachments,
             attachment_bytes,
-            entries: kept.entries,
-            bytes: kept.bytes,
-            events: kept.events,
+            entries: stored.entries,
+            bytes: stored.bytes,
+            events: stored.events,
         })
     }
 

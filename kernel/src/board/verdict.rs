@@ -21,7 +21,7 @@ use crate::rules::recurrence::{Limited, Recurrence};
 use crate::rules::transition::in_queue;
 use crate::store::fields::Field;
 use crate::store::runs::{Close, NewRun};
-use crate::store::tasks::Standing;
+use crate::store::tasks::StateRow;
 
 words! {
     /// Time at which a decision takes effect.
@@ -74,11 +74,11 @@ impl Board<'_> {
             blocking.reason = blocking.reason.or_else(|| Some(question.text.clone()));
         }
         if !BlockKind::TOLD.contains(&blocking.kind) {
-            let told = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
+            let kinds = BlockKind::TOLD.map(BlockKind::as_str).join(", ");
             return Err(Error::invalid(
                 "kind",
                 format!("{} is the supervisor's own", blocking.kind),
-                format!("use one of {told}"),
+                format!("use one of {kinds}"),
             ));
         }
         if blocking.question.is_none() {
@@ -110,18 +110,18 @@ impl Board<'_> {
         expected.map_or(Ok(()), |expected| require_run(&task, expected))?;
         self.check_purpose(&task, &verdict, actor)?;
         self.check_proposal_verdict(id, &verdict, actor)?;
-        let standing = self.standing(id)?;
-        if let State::Running { run, verdict: before } = standing.state {
-            return self.record(&task, &standing, run, before.is_some(), verdict, actor);
+        let state_row = self.state_row(id)?;
+        if let State::Running { run, verdict: before } = state_row.state {
+            return self.record(&task, &state_row, run, before.is_some(), verdict, actor);
         }
-        self.decide_unclaimed(&task, &standing, verdict, actor)
+        self.decide_unclaimed(&task, &state_row, verdict, actor)
     }
 
     /// Records a verdict on an open run, and asks for the end of the run.
     fn record(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         run: RunId,
         decided: bool,
         verdict: Verdict,
@@ -144,7 +144,7 @@ impl Board<'_> {
         };
         let change = Change::Recorded { run, verdict: verdict.kind() };
         // Only archiving may follow an earlier verdict.
-        if decided && crate::rules::transition::next(Some(standing.state), change).is_err() {
+        if decided && crate::rules::transition::next(Some(state_row.state), change).is_err() {
             let before = open.verdict.as_ref().map_or("", |verdict| verdict.kind().as_str());
             return Err(Error::conflict(
                 format!("run {run} of {} has its verdict already ({before}) and is ending", task.id),
@@ -158,8 +158,8 @@ impl Board<'_> {
         };
         let label = actor.label();
         let payload = json!({ "verdict": verdict.kind(), "by": actor.name, "reason": reason(&verdict) });
-        let record = Record::new(EventKind::Verdict, payload, &label).of(run);
-        self.shift(&task.id, standing, change, record)?;
+        let record = Record::new(EventKind::Verdict, payload, &label).in_run(run);
+        self.shift(&task.id, state_row, change, record)?;
         if !self.tx.record_verdict(run, &verdict, &author, stop, self.now())? {
             return Err(Error::conflict(format!("run {run} has ended"), "nothing was done"));
         }
@@ -171,7 +171,7 @@ impl Board<'_> {
     fn decide_unclaimed(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         verdict: Verdict,
         actor: &Actor,
     ) -> Result<Settled, Error> {
@@ -184,20 +184,20 @@ impl Board<'_> {
                 self.forget_failures(&task.id)?;
                 self.set_blocks(&task.id, Recurrence::default())?;
                 self.keep_handoff(&task.id, &handoff)?;
-                let record = Record::new(EventKind::Completed, completed(&handoff), &label).of(run);
-                self.shift(&task.id, standing, Change::Completed, record)?;
+                let record = Record::new(EventKind::Completed, completed(&handoff), &label).in_run(run);
+                self.shift(&task.id, state_row, Change::Completed, record)?;
                 self.reevaluate_children(&task.id, &label)?;
                 self.settled(&task.id, Some(run))
             }
-            Verdict::Block(blocking) => self.block_unclaimed(task, standing, &blocking, &label),
-            Verdict::RequestReview(request) => self.review_unclaimed(task, standing, &request, &label),
-            Verdict::Approve => self.approve_unclaimed(task, standing, &label),
+            Verdict::Block(blocking) => self.block_unclaimed(task, state_row, &blocking, &label),
+            Verdict::RequestReview(request) => self.review_unclaimed(task, state_row, &request, &label),
+            Verdict::Approve => self.approve_unclaimed(task, state_row, &label),
             Verdict::RequestChanges { reason } => {
                 let change = Change::ChangesRequested { gate: self.gate(&task.id, None)? };
                 let payload = json!({ "reason": preview(Some(&reason)) });
                 self.shift(
                     &task.id,
-                    standing,
+                    state_row,
                     change,
                     Record::new(EventKind::ChangesRequested, payload, &label),
                 )?;
@@ -206,17 +206,17 @@ impl Board<'_> {
             }
             Verdict::Archive { .. } => {
                 // The event keeps the former state, from which `unarchive` restores the task.
-                let kept = Some(Self::archived_from(task, standing));
+                let former_state = Some(Self::archived_from(task, state_row));
                 self.shift(
                     &task.id,
-                    standing,
+                    state_row,
                     Change::Archived,
-                    Record::new(EventKind::Archived, kept, &label),
+                    Record::new(EventKind::Archived, former_state, &label),
                 )?;
                 self.settled(&task.id, None)
             }
             Verdict::Move { to } => {
-                self.move_unclaimed(&task.id, standing, to, &label)?;
+                self.move_unclaimed(&task.id, state_row, to, &label)?;
                 self.settled(&task.id, None)
             }
         }
@@ -226,15 +226,15 @@ impl Board<'_> {
     fn block_unclaimed(
         &mut self,
         task: &Task,
-        standing: &Standing,
+        state_row: &StateRow,
         blocking: &Blocking,
         label: &str,
     ) -> Result<Settled, Error> {
         let kind = blocking.kind;
         let change = Change::Blocked { kind };
-        super::legal(&task.id, standing.state, change)?;
-        let blocks = standing.blocks().with(kind);
-        let limited = blocks.is_loop() && standing.state != State::Triage;
+        super::legal(&task.id, state_row.state, change)?;
+        let blocks = state_row.blocks().with(kind);
+        let limited = blocks.is_loop() && state_row.state != State::Triage;
         let (status, change, event, limited) = if limited {
             (Status::Triage, Change::SentToTriage, EventKind::BlockLoopDetected, Limited::Yes)
         } else {
@@ -243,19 +243,19 @@ impl Board<'_> {
         let payload = blocks.payload(blocking, limited);
         let error = blocking.reason.as_deref();
         if kind == BlockKind::Dependency
-            && in_queue(standing.state)
+            && in_queue(state_row.state)
             && !self.open_parents(&task.id)?.is_empty()
         {
             // The task already waits, and goes on when its parents are done.
             let run = self.zero_length(task, Outcome::Blocked, Status::Todo, None, error)?;
-            let record = Record::new(EventKind::DependencyWait, payload, label).of(run);
-            self.shift(&task.id, standing, Change::Reevaluated { gate: Gate::Parents }, record)?;
+            let record = Record::new(EventKind::DependencyWait, payload, label).in_run(run);
+            self.shift(&task.id, state_row, Change::Reevaluated { gate: Gate::Parents }, record)?;
             return self.settled(&task.id, Some(run));
         }
         let run = self.zero_length(task, Outcome::Blocked, status, None, error)?;
         self.set_blocks(&task.id, if limited == Limited::Yes { blocks.in_triage() } else { blocks })?;
-        let record = Record::new(event, payload, label).of(run).blocking(blocking);
-        self.shift(&task.id, standing, change, record)?;
+        let record = Record::new(event, payload, label).in_run(run).blocking(blocking);
+        self.shift(&task.id, state_row, change, record)?;
         self.settled(&task.id, Some(run))
     }
 
@@ -274,9 +274,9 @@ impl Board<'_> {
     ) -> Result<RunId, Error> {
         let now = self.now();
         let boot = self.clock.boot_id();
-        let run = self.tx.insert_run(&NewRun::of(task, Purpose::Work, &boot, now))?;
+        let run = self.tx.insert_run(&NewRun::by_supervisor(task, Purpose::Work, &boot, now))?;
         let finished = Finished::new(&task.id, status, outcome);
-        self.tx.close_run(run, &Close::of(&finished, handoff, error, now))?;
+        self.tx.close_run(run, &Close::without_process(&finished, handoff, error, now))?;
         Ok(run)
     }
 

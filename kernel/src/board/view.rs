@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blobs::{Blobs, Extent};
+use crate::blobs::{Blobs, SweepScope};
 use crate::model::actor::Actor;
 use crate::model::budget::{DayUse, PayerKind};
 use crate::model::card::CardCounts;
@@ -19,7 +19,7 @@ use crate::model::hold::Hold;
 use crate::model::id::{
     AttachmentId, BoardId, BoardName, CommentId, Digest, EventId, Profile, RunId, TaskId, Tenant,
 };
-use crate::model::limits::{self, Room};
+use crate::model::limits::{self, ReplyCapacity};
 use crate::model::message::Message;
 use crate::model::missing::Missing;
 use crate::model::note::{Attachment, Comment, Event};
@@ -211,13 +211,13 @@ impl View<'_> {
         before: Option<CommentId>,
         actor: &Actor,
     ) -> Result<Excerpt<Comment>, Error> {
-        self.tx.some_comments(id, before, Room::of(actor))
+        self.tx.some_comments(id, before, ReplyCapacity::for_actor(actor))
     }
 
     /// Returns the latest runs of a task, oldest first: at most [`limits::REPLY_ROWS`]. The newest are whole, as far as
     /// the reply to this caller has space.
     pub fn history(&self, id: &TaskId, actor: &Actor) -> Result<Excerpt<Run>, Error> {
-        self.tx.latest_runs(id, Room::of(actor))
+        self.tx.latest_runs(id, ReplyCapacity::for_actor(actor))
     }
 
     /// Returns the runs of a task after a given run, oldest first: at most `limit` and [`limits::REPLY_ROWS`], whole as
@@ -229,24 +229,24 @@ impl View<'_> {
         limit: u32,
         actor: &Actor,
     ) -> Result<Excerpt<Run>, Error> {
-        self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), Room::of(actor))
+        self.tx.runs_after(id, after, limit.min(limits::REPLY_ROWS), ReplyCapacity::for_actor(actor))
     }
 
     /// Returns the parents of a task, up to the limit on parents.
     pub fn some_parents(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
-        Ok(Excerpt::of(self.parents(id)?, limits::PARENTS))
+        Ok(Excerpt::from_rows(self.parents(id)?, limits::PARENTS))
     }
 
     /// Returns the children of a task, up to the limit on children.
     pub fn some_children(&self, id: &TaskId) -> Result<Excerpt<TaskId>, Error> {
-        Ok(Excerpt::of(self.children(id)?, limits::CHILDREN))
+        Ok(Excerpt::from_rows(self.children(id)?, limits::CHILDREN))
     }
 
     /// Returns the digests that attachments of the board have: of all attachments, or those among the given digests.
-    pub fn attached(&self, extent: &Extent) -> Result<BTreeSet<Digest>, Error> {
-        match extent {
-            Extent::All => self.tx.attached_digests(),
-            Extent::Only(digests) => {
+    pub fn attached(&self, scope: &SweepScope) -> Result<BTreeSet<Digest>, Error> {
+        match scope {
+            SweepScope::All => self.tx.attached_digests(),
+            SweepScope::Only(digests) => {
                 let mut held = BTreeSet::new();
                 for digest in digests {
                     if self.tx.is_attached(digest)? {

@@ -134,7 +134,7 @@ pub struct Excerpt<T> {
 impl<T> Excerpt<T> {
     /// Creates an excerpt of at most `limit` rows. The caller reads `limit` + 1 rows, so that an extra row proves that
     /// there are more.
-    pub(crate) fn of(mut rows: Vec<T>, limit: usize) -> Self {
+    pub(crate) fn from_rows(mut rows: Vec<T>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);
         Self { rows, more }

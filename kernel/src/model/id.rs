@@ -181,7 +181,7 @@ text_id!(
 );
 
 impl Digest {
-    pub(crate) fn of(hash: sha2::Sha256) -> Self {
+    pub(crate) fn from_hash(hash: sha2::Sha256) -> Self {
         use sha2::Digest as _;
         Self(hex::encode(hash.finalize()))
     }

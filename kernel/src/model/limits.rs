@@ -53,11 +53,11 @@ pub const WORD: usize = 4 * KIB;
 
 /// Remaining space for texts in a reply, in bytes.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct ReplyCapacity(usize);
 
-impl Room {
+impl ReplyCapacity {
     /// Returns the space in a reply to a caller.
-    pub(crate) fn of(actor: &Actor) -> Self {
+    pub(crate) fn for_actor(actor: &Actor) -> Self {
         Self(match actor.kind {
             ActorKind::Worker => REPLY_TO_WORKER,
             ActorKind::Person | ActorKind::System => REPLY_TO_PERSON,

@@ -16,7 +16,7 @@ pub struct Caller(String);
 
 impl Caller {
     /// Returns the caller that an actor stands for.
-    pub fn of(actor: &Actor) -> Self {
+    pub fn for_actor(actor: &Actor) -> Self {
         match (&actor.run, actor.uid) {
             (Some(own), _) => Self::run(own.run),
             (None, Some(uid)) if actor.kind == ActorKind::Person => Self(format!("uid:{uid}")),
@@ -68,7 +68,7 @@ impl Request {
 
     /// Creates the key of a request. `body` is the whole content of the request.
     pub fn new(caller: Caller, verb: &'static str, id: RequestId, body: &[u8]) -> Self {
-        let body = Digest::of(sha2::Sha256::new_with_prefix(body));
+        let body = Digest::from_hash(sha2::Sha256::new_with_prefix(body));
         Self { caller, verb, id, body }
     }
 }

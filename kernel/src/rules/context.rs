@@ -254,10 +254,10 @@ fn parents(material: &Material, limits: ContextLimits, place: &PlaceOf<'_>, page
             text.push_str("No completed run.\n");
         }
         for (path, file) in artifacts {
-            let kept = file
+            let stored = file
                 .as_ref()
                 .map(|file| format!("{}: {}", Counted(file.size, "byte"), placed(place(file).as_deref())));
-            let kept = kept.unwrap_or_else(|| "declared, and not kept".to_owned());
+            let kept = stored.unwrap_or_else(|| "declared, and not kept".to_owned());
             text.push_str(&["artifact `", &inline(path), "`, ", &kept, "\n"].concat());
         }
         page.part(Rank::Parents, format!("the result of parent {parent}"), text);

@@ -122,9 +122,9 @@ impl Facts<'_> {
             self.stranded(),
             self.overdue(),
         ];
-        let mut found: Vec<Diagnostic> = found.into_iter().flatten().collect();
-        found.sort_by_key(|one| std::cmp::Reverse(one.severity));
-        found
+        let mut diagnostics: Vec<Diagnostic> = found.into_iter().flatten().collect();
+        diagnostics.sort_by_key(|one| std::cmp::Reverse(one.severity));
+        diagnostics
     }
 
     /// Reports a sandbox denial. A single failure is enough, because the sandbox will deny the same act again.
@@ -133,11 +133,11 @@ impl Facts<'_> {
         if examined.failures == 0 {
             return None;
         }
-        let told = |event: &Event| {
+        let reported = |event: &Event| {
             let denied = event.payload.as_ref()?.get(Denied::KEY)?;
             serde_json::from_value::<Denied>(denied.clone()).ok()
         };
-        let last = self.ending.as_ref().and_then(|event| Some((event, told(event)?)));
+        let last = self.ending.as_ref().and_then(|event| Some((event, reported(event)?)));
         let (event, Denied { policy, act, line, text }) = last?;
         let (id, at) = (&examined.id, event.created_at);
         Some(Diagnostic {

@@ -63,8 +63,8 @@ mod tests {
         assert!(!once.is_loop() && !twice.is_loop());
         assert!(twice.with(BlockKind::NeedsInput).is_loop());
         assert_eq!(twice.with(BlockKind::Capability).count, 1);
-        let kept = twice.with(BlockKind::NeedsInput).in_triage();
-        assert_eq!(kept, Recurrence { kind: Some(BlockKind::NeedsInput), count: 0 });
-        assert!(!kept.with(BlockKind::NeedsInput).is_loop());
+        let after = twice.with(BlockKind::NeedsInput).in_triage();
+        assert_eq!(after, Recurrence { kind: Some(BlockKind::NeedsInput), count: 0 });
+        assert!(!after.with(BlockKind::NeedsInput).is_loop());
     }
 }

@@ -13,7 +13,7 @@ use crate::model::verdict::{Destination, Handoff, Verdict};
 use crate::rules::backoff::Jitter;
 use crate::rules::failure_text::{OUT_OF_MEMORY, by_signal, with_tail, with_trouble};
 use crate::rules::recurrence::Recurrence;
-use crate::rules::turns::{GoalTurns, Pace};
+use crate::rules::turns::{GoalTurns, TurnPace};
 
 /// Error of a run whose worker exited with 0 and without a verdict.
 const UNREPORTED: &str = "the worker exited without complete, block or request-review \
@@ -41,7 +41,7 @@ pub(crate) struct Tally {
     /// Turns of the worker toward its goal, if it has one.
     pub(crate) goal: Option<GoalTurns>,
     /// Pace of its turns, this turn included.
-    pub(crate) pace: Pace,
+    pub(crate) pace: TurnPace,
     /// Random part of the pause before the next try.
     pub(crate) jitter: Jitter,
 }
@@ -383,7 +383,7 @@ mod tests {
             errand: Errand::Work,
             ended_at: NOW,
             goal: None,
-            pace: Pace::default(),
+            pace: TurnPace::default(),
             jitter: Jitter::NONE,
         }
     }

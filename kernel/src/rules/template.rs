@@ -83,7 +83,7 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
         let why = format!("{} of them: a tick makes 1 to {TASKS}", tasks.len());
         return Err(Error::invalid("tasks", why, "describe one with [task], or several with [[tasks]]"));
     }
-    let mut left: BTreeMap<&str, &TemplateTask> = BTreeMap::new();
+    let mut remaining: BTreeMap<&str, &TemplateTask> = BTreeMap::new();
     // A single task needs no name; several need different names, by which they refer to each other.
     for task in tasks {
         let is_word = !task.name.is_empty() && task.name.len() <= 64;
@@ -91,30 +91,30 @@ pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Err
             let hint = "give each of several tasks a name of its own: name = \"…\"";
             return Err(Error::invalid("name", format!("{:?} has no name", task.task.title), hint));
         }
-        if left.insert(&task.name, task).is_some() {
+        if remaining.insert(&task.name, task).is_some() {
             let why = format!("two tasks are called {:?}", task.name);
             return Err(Error::invalid("name", why, "give each task a name of its own"));
         }
     }
     for task in tasks {
-        if let Some(missing) = task.after.iter().find(|name| !left.contains_key(name.as_str())) {
+        if let Some(missing) = task.after.iter().find(|name| !remaining.contains_key(name.as_str())) {
             let why = format!("{:?} waits for {missing:?}, which is not one of its tasks", task.name);
             return Err(Error::invalid("parents", why, "name tasks of the same schedule"));
         }
     }
     // Topological order: repeatedly take the first task whose parents are all taken. A cycle leaves none.
     let (mut ordered, mut done) = (Vec::with_capacity(tasks.len()), BTreeSet::new());
-    while !left.is_empty() {
+    while !remaining.is_empty() {
         let ready = tasks.iter().find(|task| {
-            left.contains_key(task.name.as_str())
+            remaining.contains_key(task.name.as_str())
                 && task.after.iter().all(|name| done.contains(name.as_str()))
         });
         let Some(ready) = ready else {
-            let names: Vec<&str> = left.into_keys().collect();
+            let names: Vec<&str> = remaining.into_keys().collect();
             let why = format!("{} wait for each other", names.join(", "));
             return Err(Error::invalid("parents", why, "leave out one of the parents"));
         };
-        left.remove(ready.name.as_str());
+        remaining.remove(ready.name.as_str());
         done.insert(ready.name.as_str());
         ordered.push(ready);
     }

@@ -101,13 +101,13 @@ fn reported(error: OpenError) -> Result<Vec<String>, OpenError> {
 }
 
 fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut texts = Vec::new();
     conn.pragma(None, depth, i64::try_from(TOLD).unwrap_or(i64::MAX), |row| {
-        found.push(row.get::<_, String>(0)?);
+        texts.push(row.get::<_, String>(0)?);
         Ok(())
     })?;
     // SQLite groups its findings under headings.
-    let lines = found.iter().flat_map(|text| text.lines()).map(str::trim);
+    let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim);
     Ok(lines
         .filter(|line| !line.is_empty() && *line != "ok" && !line.starts_with("***"))
         .map(str::to_owned)
@@ -115,12 +115,12 @@ fn integrity(conn: &Connection, depth: &str) -> rusqlite::Result<Vec<String>> {
 }
 
 fn miscounts(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let found = [
+    let counted_faults = [
         (counts::wrong(conn)?, "of the tasks"),
         (usage::wrong(conn)?, "of what tenants keep"),
         (missions::wrong(conn)?, "of the open runs of missions"),
     ];
-    let wrong = found.into_iter().filter(|(wrong, _)| *wrong > 0);
+    let wrong = counted_faults.into_iter().filter(|(wrong, _)| *wrong > 0);
     Ok(wrong.map(|(wrong, what)| format!("wrong: {} {what}", Counted(wrong, "count"))).collect())
 }
 

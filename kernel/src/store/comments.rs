@@ -9,7 +9,7 @@ use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::Excerpt;
 use crate::model::id::{CommentId, RunId, TaskId};
-use crate::model::limits::{self, Room};
+use crate::model::limits::{self, ReplyCapacity};
 use crate::model::note::Comment;
 
 const COMMENT: &str = "SELECT id, task_id, author, author_kind, body, run_id, created_at FROM task_comments";
@@ -47,10 +47,10 @@ impl Tx<'_> {
         &self,
         task: &TaskId,
         before: Option<CommentId>,
-        mut room: Room,
+        mut capacity: ReplyCapacity,
     ) -> Result<Excerpt<Comment>, Error> {
         let before = before.map_or(i64::MAX, |comment| comment.0);
-        let found = self.conn.list(
+        let comment_rows = self.conn.list(
             "list comments",
             "SELECT id, task_id, author, author_kind, octet_length(body) AS size, body, run_id, created_at \
              FROM task_comments WHERE task_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
@@ -58,11 +58,11 @@ impl Tx<'_> {
             |row| {
                 let size = usize::try_from(row.get::<_, i64>("size")?).unwrap_or(usize::MAX);
                 // The text is read from the database only if there is space for it.
-                let body = if room.take(size) { row.get("body")? } else { limits::left_out(size) };
+                let body = if capacity.take(size) { row.get("body")? } else { limits::left_out(size) };
                 read(row, body)
             },
         )?;
-        let mut part = Excerpt::of(found, limits::REPLY_ROWS as usize);
+        let mut part = Excerpt::from_rows(comment_rows, limits::REPLY_ROWS as usize);
         part.rows.reverse();
         Ok(part)
     }

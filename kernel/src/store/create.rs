@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::files::{draft_beside, with_end};
+use super::files::{draft_path, with_end};
 use super::open::{early_reader, look, prepare};
 use super::open_error::{OpenError, sqlite, unreadable};
 use super::{identity, marker, migrate};
@@ -34,7 +34,7 @@ pub fn create_board(
     let mut bytes = [0; 16];
     entropy.fill(&mut bytes);
     let id = BoardId(uuid::Builder::from_random_bytes(bytes).into_uuid());
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let made = build(&draft, id, name, clock.now()).and_then(|()| {
         // A link, not a rename: it never replaces a board that another process has just created.
         fs::hard_link(&draft, path).map_err(|source| {

@@ -129,7 +129,7 @@ fn at_no_moment_of_a_restore_is_the_place_of_a_board_empty() {
 fn a_file_of_a_backup_that_was_altered_in_it_is_not_stored() {
     let bench = Bench::new();
     let task = bench.ready();
-    let stored = crate::Blobs::beside(&bench.path).store(&mut &b"abc"[..]).unwrap();
+    let stored = crate::Blobs::of_board(&bench.path).store(&mut &b"abc"[..]).unwrap();
     let file = crate::NewAttachment {
         filename: "a".to_owned(),
         content_type: None,
@@ -149,7 +149,7 @@ fn a_file_of_a_backup_that_was_altered_in_it_is_not_stored() {
         let path = other.path().join("board.db");
         let restored = restore_board(&path, &to, RunId(0), NOW, &|_| ()).unwrap();
         assert_eq!(restored.details.as_deref(), Some("{}"));
-        assert_eq!(crate::Blobs::beside(&path).examine(&stored.digest).unwrap(), flaw, "{change}");
+        assert_eq!(crate::Blobs::of_board(&path).examine(&stored.digest).unwrap(), flaw, "{change}");
     }
     // A backup from before backups had files.
     let conn = rusqlite::Connection::open(&to).unwrap();

@@ -88,10 +88,10 @@ impl Tx<'_> {
     pub(crate) fn last_messages(&self, task: &TaskId, limit: u32) -> Result<Vec<Message>, Error> {
         let part = MESSAGE.replace(" body,", " substr(body, 1, 2000) AS body,");
         let sql = format!("{part} WHERE task_id = ?1 ORDER BY run_id DESC, number DESC LIMIT ?2");
-        let mut found: Vec<Message> =
+        let mut message_rows: Vec<Message> =
             self.conn.list("list the messages", &sql, params![task, limit], read)?;
-        found.reverse();
-        Ok(found)
+        message_rows.reverse();
+        Ok(message_rows)
     }
 
     /// Stores the new state of a message.

@@ -165,20 +165,20 @@ pub(super) fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError
     if application_id != migrate::APPLICATION_ID {
         return Err(OpenError::NotABoard { path: path.to_owned(), application_id });
     }
-    let found = conn
+    let schema = conn
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    Ok(Schema { found, known: migrate::latest() })
+    Ok(Schema { found: schema, known: migrate::latest() })
 }
 
 fn identity(conn: &Connection, path: &Path) -> Result<(), OpenError> {
-    let found = identity::board_id(conn).map_err(|error| unreadable(path, &error))?;
-    let beside = marker::path(path);
-    match marker::read(&beside)? {
-        Some(expected) if expected != found => Err(OpenError::Mixed {
+    let board_id = identity::board_id(conn).map_err(|error| unreadable(path, &error))?;
+    let marker_path = marker::path(path);
+    match marker::read(&marker_path)? {
+        Some(expected) if expected != board_id => Err(OpenError::Mixed {
             path: path.to_owned(),
-            marker: beside,
-            found: found.to_string(),
+            marker: marker_path,
+            found: board_id.to_string(),
             expected: expected.to_string(),
         }),
         Some(_) | None => Ok(()),

@@ -12,7 +12,7 @@ use super::tx::Tx;
 use crate::model::error::Error;
 use crate::model::filter::{Archived, Excerpt as Found, Filter, Sort};
 use crate::model::id::{Profile, Tenant};
-use crate::model::limits::Room;
+use crate::model::limits::ReplyCapacity;
 use crate::model::status::Status;
 use crate::model::task::Task;
 
@@ -25,11 +25,11 @@ impl Tx<'_> {
         let mut more = false;
         for part in parts(filter) {
             let (sql, values) = query(part, filter, limit + 1)?;
-            let found = self.conn.with("list tasks", &sql, |statement| {
+            let page = self.conn.with("list tasks", &sql, |statement| {
                 within(&mut statement.query(params_from_iter(values))?, filter.bytes)
             })?;
-            more |= found.more;
-            tasks.push(found);
+            more |= page.more;
+            tasks.push(page);
         }
         // A task behind the end of an unfinished part may not be next overall, because that part has more rows.
         let ends: Vec<Task> =
@@ -50,15 +50,15 @@ impl Tx<'_> {
 
 /// Reads tasks until their texts reach a number of bytes. The task that exceeds the limit is left out.
 fn within(rows: &mut Rows<'_>, bytes: usize) -> rusqlite::Result<Found<Task>> {
-    let (mut found, mut room) = (Vec::new(), Room::new(bytes));
+    let (mut page_rows, mut capacity) = (Vec::new(), ReplyCapacity::new(bytes));
     while let Some(row) = rows.next()? {
         let task = read(row)?;
-        if !room.take(size_of_texts(&task)) && !found.is_empty() {
-            return Ok(Found { rows: found, more: true });
+        if !capacity.take(size_of_texts(&task)) && !page_rows.is_empty() {
+            return Ok(Found { rows: page_rows, more: true });
         }
-        found.push(task);
+        page_rows.push(task);
     }
-    Ok(Found { rows: found, more: false })
+    Ok(Found { rows: page_rows, more: false })
 }
 
 fn size_of_texts(task: &Task) -> usize {

@@ -86,10 +86,10 @@ impl Tx<'_> {
             None => &["?4 IS NULL AND ?5 IS NULL AND ?6 IS NULL"],
             Some(_) => &["{p} = ?4 AND ({c}, {i}) > (?5, ?6)", "{p} < ?4 AND ?5 NOT NULL AND ?6 NOT NULL"],
         };
-        let mut found = Vec::new();
+        let mut candidates = Vec::new();
         for range in ranges {
-            let left = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
-            if left == 0 {
+            let remaining = i64::try_from(limit.saturating_sub(candidates.len())).unwrap_or(i64::MAX);
+            if remaining == 0 {
                 break;
             }
             let range = range.replace("{p}", priority).replace("{c}", created).replace("{i}", id);
@@ -101,10 +101,10 @@ impl Tx<'_> {
                 Source::Line(_) | Source::Heads => &place,
             };
             let tenant = StoredTenant(group.tenant.as_ref());
-            let params = params![tenant, group.profile, third, after.0, after.1, after.2, left];
-            found.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
+            let params = params![tenant, group.profile, third, after.0, after.1, after.2, remaining];
+            candidates.extend(self.conn.list::<_, Vec<_>>("list what may start", &sql, params, candidate)?);
         }
-        Ok(found)
+        Ok(candidates)
     }
 
     /// Returns tasks that changed since `since` and whose assignee or reviewer is not in `known`, unless that is already

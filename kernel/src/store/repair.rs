@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
-use super::files::{draft_beside, put_aside, put_in_place, sync_dir, with_end};
+use super::files::{draft_path, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, is_plain, tables};
@@ -63,7 +63,7 @@ pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Rep
     if reindexed(path) {
         return Ok(Repair::Reindexed { evidence });
     }
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let losses = match rebuild(path, &draft, name, now) {
         Ok(losses) => losses,
         Err(error) => {
@@ -121,11 +121,15 @@ fn reindexed(path: &Path) -> bool {
 fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Result<Vec<Loss>, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(path, flags).map_err(|e| sqlite("open", path, e))?;
-    let found: i64 = source
+    let row_count: i64 = source
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    if found > migrate::latest() {
-        return Err(OpenError::NewerSchema { path: path.to_owned(), found, known: migrate::latest() });
+    if row_count > migrate::latest() {
+        return Err(OpenError::NewerSchema {
+            path: path.to_owned(),
+            found: row_count,
+            known: migrate::latest(),
+        });
     }
     let marked = marker::read(&marker::path(path))?;
     let id = marked.unwrap_or_else(|| BoardId(uuid::Uuid::new_v4()));
@@ -189,10 +193,11 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
             Err(error) => broken = Some(error.to_string()),
         }
     }
-    let kept: i64 = target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
+    let row_count: i64 =
+        target.query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |row| row.get(0))?;
     Ok(match (broken, refused) {
         (Some(why), _) => {
-            Some(format!("an unknown number of rows between those that were read ({kept}): {why}"))
+            Some(format!("an unknown number of rows between those that were read ({row_count}): {why}"))
         }
         (None, 0) => None,
         (None, refused) => Some(format!("{} whose values make no sense", Counted(refused, "row"))),

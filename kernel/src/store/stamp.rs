@@ -14,7 +14,7 @@ const TICK: Duration = Duration::from_secs(2);
 
 impl Stamp {
     /// Reads the stamp of the file and its log.
-    pub(crate) fn of(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let log: OsString = [path.as_os_str(), "-wal".as_ref()].into_iter().collect();
         Self([path, log.as_ref()].map(|path| {
             let file = std::fs::symlink_metadata(path).ok()?;
@@ -44,13 +44,13 @@ mod tests {
     fn a_write_shows_in_the_file_or_in_its_log_and_is_settled_later() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kanban.db");
-        assert_eq!(Stamp::of(&path), Stamp::of(&path), "there is none");
+        assert_eq!(Stamp::read(&path), Stamp::read(&path), "there is none");
         std::fs::write(&path, "a").unwrap();
-        let first = Stamp::of(&path);
-        assert_eq!(first, Stamp::of(&path));
+        let first = Stamp::read(&path);
+        assert_eq!(first, Stamp::read(&path));
         let now = SystemTime::now();
         assert!(!first.is_settled(now) && first.is_settled(now + Duration::from_secs(9)));
         std::fs::write(dir.path().join("kanban.db-wal"), "b").unwrap();
-        assert_ne!(first, Stamp::of(&path));
+        assert_ne!(first, Stamp::read(&path));
     }
 }

@@ -94,9 +94,9 @@ impl Tx<'_> {
     /// Returns the digests of the attachments of a tenant's tasks.
     pub(crate) fn digests_of(&self, tenant: &Tenant) -> Result<BTreeSet<Digest>, Error> {
         let sql = format!("SELECT DISTINCT sha256 FROM task_attachments WHERE task_id IN {TASKS}");
-        let found: Vec<Digest> =
+        let digests: Vec<Digest> =
             self.conn
                 .list("list the attached files", &sql, [StoredTenant(Some(tenant))], |row| row.get(0))?;
-        Ok(found.into_iter().collect())
+        Ok(digests.into_iter().collect())
     }
 }

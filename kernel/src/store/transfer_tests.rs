@@ -11,7 +11,7 @@ use crate::testing::{Bench, alice, titled};
 use crate::{Blobs, EndCause, Error, Imported, NewAttachment, NewTask, ScheduleSpec, Timing};
 
 fn import(bench: &Bench, text: &str) -> Result<Imported, Error> {
-    let (text, blobs) = (text.to_owned(), Blobs::beside(&bench.path));
+    let (text, blobs) = (text.to_owned(), Blobs::of_board(&bench.path));
     bench.call(move |board| board.import(&mut BufReader::new(text.as_bytes()), &blobs, &alice()))
 }
 
@@ -181,7 +181,7 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
 fn with_files() -> (Bench, Vec<u8>) {
     let bench = full();
     let task = bench.ready();
-    let blobs = Blobs::beside(&bench.path);
+    let blobs = Blobs::of_board(&bench.path);
     let bytes: Vec<u8> = (0..1_300_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
     for (name, bytes) in [("big", bytes.as_slice()), ("empty", &[])] {
         let stored = blobs.store(&mut &*bytes).unwrap();
@@ -203,8 +203,10 @@ fn files_come_through_an_export_and_what_is_missing_is_named() {
     let (from, bytes) = with_files();
     let mut out = Vec::new();
     let details = Some(serde_json::json!({"name": "Ours"}));
-    let exported =
-        from.readers.with(|view| view.export(&Blobs::beside(&from.path), details.clone(), &mut out)).unwrap();
+    let exported = from
+        .readers
+        .with(|view| view.export(&Blobs::of_board(&from.path), details.clone(), &mut out))
+        .unwrap();
     assert_eq!(exported.files, 2);
     let lacks: Vec<String> = exported.lacks.iter().map(ToString::to_string).collect();
     assert!(lacks.len() == 1 && lacks[0].ends_with("its bytes are missing"), "{lacks:?}");
@@ -215,8 +217,8 @@ fn files_come_through_an_export_and_what_is_missing_is_named() {
     let imported = import(&to, &text).unwrap();
 
     assert_eq!((imported.files, imported.details), (2, details));
-    let stored = Blobs::beside(&to.path);
-    let digests = to.readers.with(|view| view.attached(&crate::Extent::All)).unwrap();
+    let stored = Blobs::of_board(&to.path);
+    let digests = to.readers.with(|view| view.attached(&crate::SweepScope::All)).unwrap();
     let read = digests.iter().filter_map(|digest| stored.read(digest).unwrap().ok());
     let mut read: Vec<Vec<u8>> = read.collect();
     read.sort_by_key(Vec::len);
@@ -323,8 +325,8 @@ fn the_policies_of_imported_tasks_are_known_before_the_import_is_kept() {
     policy("unconfined", "wide too");
     bench.create(titled("plain"));
     let found = bench.call(|board| board.imported_policies()).unwrap();
-    let told: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
-    assert!(told.contains(&(Some("unconfined"), 2)) && told.contains(&(None, 1)), "{found:?}");
+    let counts: Vec<_> = found.iter().map(|one| (one.policy.as_deref(), one.tasks)).collect();
+    assert!(counts.contains(&(Some("unconfined"), 2)) && counts.contains(&(None, 1)), "{found:?}");
     assert!(found.iter().any(|one| one.first == wide), "{found:?}");
 }
 

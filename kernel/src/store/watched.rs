@@ -23,9 +23,9 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Records the state of a board that was just opened.
-    pub(crate) fn of(path: &Path, database: &Database) -> Result<Self, OpenError> {
+    pub(crate) fn open(path: &Path, database: &Database) -> Result<Self, OpenError> {
         let io = |step, source| OpenError::Io { step, path: path.to_owned(), source };
-        let presence = Presence::of(path).map_err(|source| io("look at", source))?;
+        let presence = Presence::open(path).map_err(|source| io("look at", source))?;
         let held = || -> Result<_, Error> {
             let tx = database.read()?;
             Ok((tx.board_id()?, tx.last_event()?))

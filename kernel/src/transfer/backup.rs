@@ -12,7 +12,7 @@ use crate::model::clock::Timestamp;
 use crate::model::id::{BoardId, RunId};
 use crate::store::copy::{advance, copy_foreign, name_of, stands_alone};
 use crate::store::create;
-use crate::store::files::{draft_beside, put_aside, put_in_place, sync, sync_dir, with_end};
+use crate::store::files::{draft_path, put_aside, put_in_place, sync, sync_dir, with_end};
 use crate::store::marker;
 use crate::store::open_error::OpenError;
 use crate::store::tx::Database;
@@ -64,10 +64,10 @@ pub fn backup_board(
     if existing == Existing::Keep && to.symlink_metadata().is_ok() {
         return Err(OpenError::Exists { path: to.to_owned() });
     }
-    let blobs = Blobs::beside(path);
+    let blobs = Blobs::of_board(path);
     // Sweeps are prevented before the copy begins, so that all files it names stay.
     let unswept = blobs.unswept().map_err(|error| bundle::unkept(&blobs, error))?;
-    let draft = draft_beside(to);
+    let draft = draft_path(to);
     let copied = source.copy(&draft).and_then(|()| {
         let (files, lacks) = bundle::pack(&draft, &blobs, details)?;
         drop(unswept);
@@ -95,10 +95,10 @@ pub fn restore_board(
     now: Timestamp,
     passed: &dyn Fn(&'static str),
 ) -> Result<Restored, OpenError> {
-    let draft = draft_beside(path);
+    let draft = draft_path(path);
     let made = copy_foreign(from, &draft).and_then(|()| {
         passed("restore-copied");
-        let details = bundle::unpack(&draft, &Blobs::beside(path))?;
+        let details = bundle::unpack(&draft, &Blobs::of_board(path))?;
         passed("restore-files");
         Ok((advance(&draft, path, runs)?, details))
     });
@@ -110,7 +110,7 @@ pub fn restore_board(
             return Err(error);
         }
     };
-    let replaced = keep_beside(path, board, now)?;
+    let replaced = keep_replaced(path, board, now)?;
     passed("restore-kept");
     put_in_place(&draft, path, "put the backup in the place of")?;
     passed("restore-placed");
@@ -120,15 +120,19 @@ pub fn restore_board(
 
 /// Gives a board that `next` will replace a second name. A file that is complete without a log stays in its place until
 /// then. A file with a log that cannot be merged is moved away with its log.
-fn keep_beside(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<PathBuf>, OpenError> {
+fn keep_replaced(path: &Path, next: BoardId, now: Timestamp) -> Result<Option<PathBuf>, OpenError> {
     let aside = with_end(path, &format!(".replaced-{}", now.as_micros()));
     if !stands_alone(path) || fs::hard_link(path, &aside).is_err() {
         return put_aside(path, "replaced", now);
     }
-    let beside = marker::path(path);
-    if marker::read(&beside).is_ok_and(|marked| marked.is_some_and(|board| board != next)) {
+    let marker_path = marker::path(path);
+    if marker::read(&marker_path).is_ok_and(|marked| marked.is_some_and(|board| board != next)) {
         // Without a marker either board is accepted; with the marker of the other board, it would be refused.
-        fs::remove_file(&beside).map_err(|source| OpenError::Io { step: "remove", path: beside, source })?;
+        fs::remove_file(&marker_path).map_err(|source| OpenError::Io {
+            step: "remove",
+            path: marker_path,
+            source,
+        })?;
     }
     sync_dir(path)?;
     Ok(Some(aside))

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::bundle;
-use super::chunks::{Incoming, Piece, Refused, pieces};
+use super::chunks::{Chunk, Incoming, Refused, chunks};
 use super::values::unfit;
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
@@ -71,13 +71,13 @@ struct Header {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum ExportLine {
     Row {
         table: String,
         row: Map<String, Value>,
     },
     File {
-        file: Piece,
+        file: Chunk,
     },
     End {
         end: Rows,
@@ -144,18 +144,18 @@ pub(crate) fn export(
     let (files, mut lacks) = bundle::put_files(
         digests,
         |digest| Ok(blobs.read(digest)?),
-        |digest, bytes| pieces(digest, bytes).try_for_each(|piece| line(out, &json!({ "file": piece }))),
+        |digest, bytes| chunks(digest, bytes).try_for_each(|chunk| line(out, &json!({ "file": chunk }))),
         || tx.all_attachments(),
     )?;
     // The attachments of other tenants do not concern this export.
     if let Portion::Tenant(tenant) = portion {
-        let mut own = Vec::with_capacity(lacks.len());
+        let mut unresolved = Vec::with_capacity(lacks.len());
         for lack in lacks {
             if tx.find_task(&lack.file.task_id)?.is_some_and(|task| task.tenant.as_ref() == Some(tenant)) {
-                own.push(lack);
+                unresolved.push(lack);
             }
         }
-        lacks = own;
+        lacks = unresolved;
     }
     line(out, &json!({ "end": counts, "files": files }))?;
     out.flush().map_err(|error| failed(EXPORT, error))?;
@@ -195,10 +195,10 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
         if end.is_some() {
             return Err(wrong(number, "something follows the last line"));
         }
-        match serde_json::from_str::<Line>(&text).map_err(|error| unreadable(number, &error))? {
-            Line::End { end: told, files } => end = Some((told, files)),
-            Line::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
-            Line::Row { table, row } => {
+        match serde_json::from_str::<ExportLine>(&text).map_err(|error| unreadable(number, &error))? {
+            ExportLine::End { end: announced, files } => end = Some((announced, files)),
+            ExportLine::File { file } => incoming.take(tx, &file).map_err(|why| refused(number, why))?,
+            ExportLine::Row { table, row } => {
                 let names = schemas
                     .get(&table)
                     .ok_or_else(|| wrong(number, format!("there is no table {table:?}")))?;
@@ -210,17 +210,17 @@ fn import_lines(tx: &Tx<'_>, blobs: &Blobs, lines: &mut dyn BufRead) -> Result<I
     if number == 1 {
         return Err(wrong(1, "the file is empty"));
     }
-    let Some((mut told, told_files)) = end else {
+    let Some((mut announced, announced_files)) = end else {
         return Err(wrong(number, "the last line is missing: the file was cut off"));
     };
     // A table that only one of the two programs knows has no rows.
-    told.retain(|_, count| *count > 0);
+    announced.retain(|_, count| *count > 0);
     // Both programs may have tables that the other lacks, so only the counts of tables with rows are compared.
-    if !told.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
+    if !announced.iter().eq(counts.iter().filter(|(_, count)| **count > 0)) {
         return Err(wrong(number, "its counts are not those of the rows"));
     }
     let files = incoming.end().map_err(|why| refused(number, why))?;
-    if files != told_files {
+    if files != announced_files {
         return Err(wrong(number, "its count is not that of the files"));
     }
     tx.forget_host()?;

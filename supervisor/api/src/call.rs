@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use kernel::{
-    Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Extent, Holder, Missing,
-    Request, RequestId, Sweep, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
+    Actor, ActorKind, Address, Board, BoardName, Caller, EventFilter, EventId, Holder, Missing, Request,
+    RequestId, Sweep, SweepScope, Swept, TaskId, TemplateTask, Tenant, View, WorkerRole,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -364,7 +364,8 @@ impl Call {
     /// Prepares the call for repeats: its reply is stored under the caller's request id.
     pub fn repeatable<V: Verb>(mut self, verb: &V) -> Result<Self, Failure> {
         if let Some(id) = self.id.take() {
-            self.request = Some(Request::new(Caller::of(&self.actor), V::NAME, id, &verb.substance()?));
+            self.request =
+                Some(Request::new(Caller::for_actor(&self.actor), V::NAME, id, &verb.substance()?));
         }
         Ok(self)
     }
@@ -389,7 +390,7 @@ impl Call {
     }
 
     /// Finds contents of attachments that no task refers to.
-    pub async fn sweep_blobs(&self, extent: Extent, sweep: Sweep) -> Result<Swept, Failure> {
+    pub async fn sweep_blobs(&self, extent: SweepScope, sweep: Sweep) -> Result<Swept, Failure> {
         let board = Arc::clone(self.board()?);
         blocking("the sweep did not finish", move || board.sweep_blobs(&extent, sweep)).await?
     }

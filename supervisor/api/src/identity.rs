@@ -18,7 +18,7 @@ use super::work::blocking;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
-use host::account::account;
+use host::unix_user::user_by_uid;
 use service::{BoardHandle, Service};
 use setup::browsers::{Owner, actor};
 use setup::roster::Roster;
@@ -290,7 +290,7 @@ fn bearer(shown: &HeaderValue) -> Result<&str, Failure> {
 /// Returns the person with a uid.
 pub fn person(uid: u32) -> Actor {
     let name =
-        account(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
+        user_by_uid(nix::unistd::Uid::from_raw(uid)).map_or_else(|| format!("uid-{uid}"), |user| user.name);
     Actor { uid: Some(uid), ..Actor::person(name) }
 }
 

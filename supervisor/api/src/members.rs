@@ -16,7 +16,7 @@ use kernel::Tenant;
 use super::work::blocking;
 use base::exit::Code;
 use base::failure::Failure;
-use host::account::{account, groups, login};
+use host::unix_user::{groups, login, user_by_uid};
 use service::Service;
 use setup::config::tenants::UserName;
 
@@ -26,7 +26,7 @@ pub(super) async fn tenant_of(service: &Arc<Service>, uid: u32) -> Result<Tenant
     // Blocking: the user database may be a slow network service.
     blocking("the user was not looked up", move || {
         let user = nix::unistd::Uid::from_raw(uid);
-        let account = account(user);
+        let account = user_by_uid(user);
         let primary = login(&UserName::Number(uid)).map(|login| login.gid);
         let groups = match (&account, primary) {
             (Some(account), Some(gid)) => groups(account, gid),

@@ -131,8 +131,8 @@ impl Owner {
             .pid
             .and_then(|pid| procfs::process::Process::new(pid).and_then(|process| process.stat()).ok());
         stat.is_some_and(|stat| {
-            let begun = stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second();
-            boottime_us().saturating_sub(begun) < STARTS_WITHIN_US
+            let started_us = stat.starttime.saturating_mul(1_000_000) / procfs::ticks_per_second();
+            boottime_us().saturating_sub(started_us) < STARTS_WITHIN_US
         })
     }
 

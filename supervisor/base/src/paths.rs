@@ -228,7 +228,7 @@ impl Root {
     }
 
     /// Returns the datagram socket on which shims report.
-    pub fn poke_socket(&self) -> PathBuf {
+    pub fn shim_event_socket(&self) -> PathBuf {
         self.runtime.join("poke.sock")
     }
 }

@@ -240,9 +240,9 @@ fn page(text: String, rows: usize) -> String {
     if rows < 3 || lines < rows {
         return text;
     }
-    let kept = rows - 2;
-    let page: String = text.split_inclusive('\n').take(kept).collect();
-    format!("{page}… {}\n", Counted(lines - kept, "more line"))
+    let visible_rows = rows - 2;
+    let page: String = text.split_inclusive('\n').take(visible_rows).collect();
+    format!("{page}… {}\n", Counted(lines - visible_rows, "more line"))
 }
 
 #[cfg(test)]

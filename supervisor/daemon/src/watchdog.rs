@@ -76,19 +76,19 @@ struct Probes {
     link: OwnerLink,
     service: Arc<Service>,
     ripple: AsyncFd<OwnedFd>,
-    bell: SelfProbe,
+    self_probe: SelfProbe,
 }
 
 /// Sends signs of life until the returned handle is dropped. None if the service manager expects no signs.
 pub(super) fn start(
     link: &OwnerLink,
     service: &Arc<Service>,
-    bell: SelfProbe,
+    self_probe: SelfProbe,
 ) -> io::Result<Option<AbortOnDropHandle<Infallible>>> {
     let Some(interval) = ServiceLink::watchdog() else { return Ok(None) };
     // Made once: a daemon that has run out of descriptors waits for some, and is not stuck.
     let ripple = readable(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?;
-    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, bell });
+    let probes = Arc::new(Probes { link: link.clone(), service: Arc::clone(service), ripple, self_probe });
     let notices = ServiceLink::find();
     let watch = watch(
         interval,
@@ -172,7 +172,7 @@ impl Probes {
     /// Returns when the operator's listener has responded. Also returns when no descriptors are left for a connection:
     /// the daemon waits for some, and a restart would not provide any.
     async fn answers(&self) {
-        while let Err(error) = self.bell.probe().await {
+        while let Err(error) = self.self_probe.probe().await {
             let code = error.raw_os_error().map(Errno::from_raw);
             if matches!(code, Some(Errno::EMFILE | Errno::ENFILE)) {
                 return;
@@ -250,9 +250,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_part_that_panics_has_not_moved() {
-        let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut tells) = tokio::sync::mpsc::unbounded_channel();
         let ask = |component| async move { assert!(component != Component::Reaper, "a fault") };
-        let watch = watch(INTERVAL, ask, move |sign| drop(told.send(sign)));
+        let watch = watch(INTERVAL, ask, move |sign| drop(sender.send(sign)));
         tokio::time::timeout(INTERVAL * 10, watch).await.unwrap_err();
         assert_eq!(tells.recv().await, Some(Sign::Late(BTreeSet::from([Component::Reaper]))));
         assert_eq!(tells.recv().await, None);

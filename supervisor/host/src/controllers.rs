@@ -73,12 +73,12 @@ pub struct Handed {
 impl Unit {
     /// Finds the group of a process: `group` is its path below `mount`, and `environment` the environment it was
     /// started with (`proc_pid_environ(5)`).
-    pub fn of(mount: &Path, group: &str, environment: &[u8]) -> Self {
-        let own = mount.join(group.trim_start_matches('/'));
+    pub fn locate(mount: &Path, group: &str, environment: &[u8]) -> Self {
+        let group_dir = mount.join(group.trim_start_matches('/'));
         let hands_back = environment.split(|byte| *byte == 0).any(|entry| entry == HANDBACK.as_bytes());
         let between = if hands_back { Between::HandedBack } else { Between::Kept };
-        let is = |leaf: &&str| own.file_name().is_some_and(|name| name == *leaf);
-        match (own.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
+        let is = |leaf: &&str| group_dir.file_name().is_some_and(|name| name == *leaf);
+        match (group_dir.parent(), [GIVEN_LEAF, OWN_LEAF].into_iter().find(is)) {
             (Some(unit), Some(leaf))
                 if unit.join("cgroup.type").exists() && processes(unit).is_ok_and(|all| all.is_empty()) =>
             {
@@ -86,8 +86,9 @@ impl Unit {
             }
             _ => {
                 // Every group except the root has a type (cgroup-v2.rst, "Core Interface Files").
-                let stands = if own.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
-                Unit { dir: own, stands, between }
+                let stands =
+                    if group_dir.join("cgroup.type").exists() { Stands::Within } else { Stands::AtTop };
+                Unit { dir: group_dir, stands, between }
             }
         }
     }
@@ -187,9 +188,9 @@ impl Unit {
                 self.dir.display()
             ));
         }
-        let own = i32::try_from(std::process::id()).ok();
+        let own_pid = i32::try_from(std::process::id()).ok();
         let others =
-            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own).count();
+            processes(&self.dir).unwrap_or_default().into_iter().filter(|pid| Some(*pid) != own_pid).count();
         (others > 0).then(|| {
             format!(
                 "{} has other processes ({others}); run the daemon as a service, or with: systemd-run --scope -p \
@@ -267,7 +268,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "cpuset cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let unit = Unit::of(mount.path(), "/unit", b"");
+        let unit = Unit::locate(mount.path(), "/unit", b"");
         assert_eq!(unit.hand_on(), Handed { controllers: all(), gap: None });
         let control = std::fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap();
         assert_eq!(control, "+cpu +memory +pids");
@@ -280,7 +281,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("unit");
         group(&dir, "memory pids\n", &format!("1\n{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/unit", b"").hand_on();
+        let handed = Unit::locate(mount.path(), "/unit", b"").hand_on();
         assert!(handed.controllers.is_empty() && handed.gap.unwrap().contains("other processes (1)"));
         assert!(!dir.join("main").exists());
     }
@@ -290,11 +291,11 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         let dir = mount.path().join("supervisor.service");
         group(&dir, "cpu memory pids\n", &format!("{}\n", std::process::id()));
-        let handed = Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
+        let handed = Unit::locate(mount.path(), "/supervisor.service", b"LANG=C\0").hand_on();
         assert!(handed.gap.unwrap().contains("DelegateSubgroup=daemon"));
         assert!(!dir.join("main").exists());
         let handed =
-            Unit::of(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
+            Unit::locate(mount.path(), "/supervisor.service", b"LANG=C\0SUPERVISOR_HANDBACK=yes\0").hand_on();
         assert_eq!((handed.controllers, handed.gap), (all(), None));
         assert!(dir.join("main").exists());
     }
@@ -303,10 +304,10 @@ mod tests {
     fn what_is_not_handed_on_is_named() {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "memory pids\n", "");
-        let handed = Unit::of(mount.path(), "/unit", b"").look();
+        let handed = Unit::locate(mount.path(), "/unit", b"").look();
         assert_eq!(handed.gap.as_deref(), Some("not handed on to this group: cpu"));
         group(&mount.path().join("bare"), "\n", "");
-        assert!(Unit::of(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
+        assert!(Unit::locate(mount.path(), "/bare", b"").look().gap.unwrap().contains("no controller"));
     }
 
     #[test]
@@ -314,7 +315,7 @@ mod tests {
         let mount = tempfile::tempdir().unwrap();
         group(&mount.path().join("unit"), "cpu memory pids\n", "");
         group(&mount.path().join("unit/daemon"), "cpu memory pids\n", "7\n8\n");
-        let unit = Unit::of(mount.path(), "/unit/daemon", b"");
+        let unit = Unit::locate(mount.path(), "/unit/daemon", b"");
         assert_eq!((unit.dir(), unit.hand_on().controllers), (&*mount.path().join("unit"), all()));
         let weight =
             |group: &str| std::fs::read_to_string(mount.path().join(group).join("cpu.weight")).unwrap();

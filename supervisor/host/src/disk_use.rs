@@ -85,9 +85,9 @@ mod tests {
         std::fs::write(place.join("a/b/file"), vec![7; 64 << 10]).unwrap();
         std::os::unix::fs::symlink(dir.path(), place.join("up")).unwrap();
         let look = |most| {
-            let mut found = DiskUse::default();
-            found.add(&place, most);
-            found
+            let mut total = DiskUse::default();
+            total.add(&place, most);
+            total
         };
         let all = look(100);
         assert_eq!((all.entries, all.is_partial), (4, false));

@@ -193,7 +193,7 @@ pub fn work_unless(
     write: Vec<PathBuf>,
     job: Job,
 ) -> Result<Outcome, JobFailure> {
-    work_telling(&Asker { cancel, told: &|_| {} }, identity, read, write, job)
+    work_telling(&Asker { cancel, on_checkout: &|_| {} }, identity, read, write, job)
 }
 
 /// The caller of a job that may take long.
@@ -202,7 +202,7 @@ pub struct Asker<'a> {
     /// Gives the job up.
     pub cancel: &'a CancellationToken,
     /// Takes the progress of a checkout, about once a second.
-    pub told: &'a dyn Fn(CheckedOut),
+    pub on_checkout: &'a dyn Fn(CheckedOut),
 }
 
 /// Does a job as [`work_unless`] does, and tells the caller of its progress.
@@ -231,7 +231,7 @@ pub fn denied(spec: &RunSpec) -> Option<kernel::Denied> {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return None;
     }
-    let task = Task::Deny { identity, failed: Box::new(Failed::of(spec)) };
+    let task = Task::Deny { identity, failed: Box::new(Failed::from_spec(spec)) };
     let failure = match ask(&task, Stdio::null(), &CancellationToken::new()) {
         Ok(Reply::Denied(denied)) => return denied,
         Ok(Reply::Failed(failure)) | Err(failure) => failure,
@@ -257,7 +257,7 @@ pub fn take(
 }
 
 /// Places files in a directory, under its user.
-pub fn place(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
+pub fn place_file(identity: Option<policies::Identity>, placing: Placing) -> Result<(), JobFailure> {
     match ask(&Task::Place { identity, placing }, Stdio::null(), &CancellationToken::new())? {
         Reply::Placed => Ok(()),
         Reply::Failed(failure) => Err(failure),
@@ -294,15 +294,15 @@ fn places_of_configuration() -> Vec<(&'static str, OsString)> {
     let closed = |dir: &OsString| {
         matches!(rustix::fs::access(dir, rustix::fs::Access::EXEC_OK), Err(rustix::io::Errno::ACCESS))
     };
-    let found: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
+    let variables: Vec<_> = ["HOME", "XDG_CONFIG_HOME"]
         .into_iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)))
         .collect();
-    if found.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { found }
+    if variables.iter().any(|(_, dir)| closed(dir)) { Vec::new() } else { variables }
 }
 
 fn ask(task: &Task, stderr: Stdio, cancel: &CancellationToken) -> Result<Reply, JobFailure> {
-    ask_telling(task, stderr, &Asker { cancel, told: &|_| {} })
+    ask_telling(task, stderr, &Asker { cancel, on_checkout: &|_| {} })
 }
 
 fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, JobFailure> {
@@ -328,18 +328,20 @@ fn ask_telling(task: &Task, stderr: Stdio, asker: &Asker<'_>) -> Result<Reply, J
     let body = serde_json::to_vec(task).map_err(|e| fail("be asked", &e))?;
     // The process has the user of the worker, so its lines are bounded here too.
     let told_at = Cell::new(None::<Instant>);
-    let told = |line: &[u8]| {
+    let on_line = |line: &[u8]| {
         if told_at.get().is_some_and(|at| at.elapsed() < PACE) {
             return;
         }
         told_at.set(Some(Instant::now()));
         if let Ok(files) = serde_json::from_slice(line) {
-            (asker.told)(files);
+            (asker.on_checkout)(files);
         }
     };
     let sent = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&body));
     let answer = match sent {
-        Ok(()) => wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, told: &told }),
+        Ok(()) => {
+            wait::answer_of(&mut child, &wait::Terms { limit: task.limit(), cancel, on_line: &on_line })
+        }
         Err(e) => Err(NoAnswer::Unread(e)),
     };
     // Reaped before the reply is used, so that no zombie remains on any path below.
@@ -441,7 +443,7 @@ fn irregular(task: &Task, repository: &std::path::Path, cancel: &CancellationTok
 }
 /// Refuses a path that does not respond. A missing path is not refused here.
 pub fn require_answer(path: &Path) -> Result<(), JobFailure> {
-    match work(None, Vec::new(), Vec::new(), Job::FindGround { path: path.to_owned() }) {
+    match work(None, Vec::new(), Vec::new(), Job::FindExistingDirectory { path: path.to_owned() }) {
         Err(failure) if failure.cause == Cause::NoAnswer => Err(failure),
         Ok(_) | Err(_) => Ok(()),
     }

@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn the_attribute_that_is_asked_for_is_found_behind_others() {
         let word = |number: u16| number.to_ne_bytes().to_vec();
-        let said =
+        let message =
             [word(5), word(6), vec![9, 0, 0, 0], word(12), word(1), 77_u32.to_ne_bytes().to_vec()].concat();
-        assert_eq!(attribute(&said, UNIX_DIAG_VFS), Some(77));
-        assert_eq!(attribute(&said, 3), None);
+        assert_eq!(attribute(&message, UNIX_DIAG_VFS), Some(77));
+        assert_eq!(attribute(&message, 3), None);
         assert_eq!(attribute(&[0, 0, 0, 0], 3), None);
     }
 }

@@ -41,8 +41,8 @@ impl Manager {
         command.arg(self.option()).args(["list-jobs", "--no-legend", "--plain", "--full"]);
         let output = command.output().map_err(|e| format!("systemctl cannot be run: {e}"))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("systemctl list-jobs failed: {}", said.trim()));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("systemctl list-jobs failed: {}", stderr.trim()));
         }
         Ok(job_of(unit, &String::from_utf8_lossy(&output.stdout)))
     }

@@ -37,7 +37,7 @@ pub struct Spare {
 
 impl Spares {
     /// Makes a store for one spare shim, which `refill` starts.
-    pub fn kept(cgroups: Option<&Cgroups>) -> Self {
+    pub fn new(cgroups: Option<&Cgroups>) -> Self {
         Spares { cgroups: cgroups.cloned(), shelf: Mutex::new(Shelf::Empty) }
     }
 

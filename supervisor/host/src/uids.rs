@@ -50,7 +50,7 @@ pub fn uids_of(
         // An ordinary user cannot read the ledger either.
         return Ok(None);
     }
-    let owner = Owner::of(root, board)?;
+    let owner = Owner::for_board(root, board)?;
     let known = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
     let former = || Ok::<_, Failure>(former_ranges(root.dir())?.get(&board.to_string()).copied());
     let range = match known {
@@ -86,18 +86,18 @@ pub fn roots(config: &WorkerConfig) -> Result<Vec<PathBuf>, Failure> {
 #[derive(Debug)]
 pub struct Uids {
     root: Root,
-    known: Mutex<Known>,
+    known: Mutex<KnownRanges>,
 }
 
 /// Ranges that this process has read or assigned.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownRanges {
     ranges: HashMap<BoardId, Range>,
     /// Version of the ledger that contains them.
     ledger: Option<Stamp>,
 }
 
-impl Known {
+impl KnownRanges {
     /// Returns the range of a board, if the ledger is unchanged since it was read.
     fn as_of(&self, board: BoardId, ledger: Option<Stamp>) -> Option<Range> {
         let is_same = ledger.is_some() && ledger == self.ledger;
@@ -107,7 +107,7 @@ impl Known {
 
 impl Uids {
     /// Makes the state without any range; ranges are looked up when the first worker needs one.
-    pub fn of(root: &Root) -> Self {
+    pub fn new(root: &Root) -> Self {
         Uids { root: root.clone(), known: Mutex::default() }
     }
 
@@ -124,10 +124,10 @@ impl Uids {
         if let Some(range) = known.as_of(board, ledger.stamp()) {
             return Ok(range);
         }
-        let own = known.ranges.get(&board).copied();
-        let given = self.enter(board, own, &ledger, config);
+        let known_range = known.ranges.get(&board).copied();
+        let given = self.enter(board, known_range, &ledger, config);
         // The ledger was changed by another root or damaged. The board keeps the range that this process assigned.
-        let range = match (given, own) {
+        let range = match (given, known_range) {
             (Ok(range), _) => range,
             (Err(failure), Some(range)) => {
                 tracing::warn!(%board, error = %failure, "uid_ledger_not_usable");
@@ -150,7 +150,7 @@ impl Uids {
         config: &WorkerConfig,
     ) -> Result<Range, Failure> {
         refuse_unmapped(config, &UidMap::own())?;
-        let owner = Owner::of(&self.root, board)?;
+        let owner = Owner::for_board(&self.root, board)?;
         let former = match own {
             Some(range) => Some(range),
             None => former_ranges(self.root.dir())?.get(&board.to_string()).copied(),
@@ -272,12 +272,12 @@ mod tests {
     fn boards_get_ranges_that_do_not_meet_and_keep_them() {
         let dir = tempfile::tempdir().unwrap();
         let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
-        let uids = Uids::of(&root);
+        let uids = Uids::new(&root);
         let one = uids.range(board(1), &config).unwrap();
         let two = uids.range(board(2), &config).unwrap();
         assert_eq!((one.first, one.last, two.first, two.last), (5000, 5009, 5010, 5019));
         assert_eq!(uids.known(board(2), &config), Some(two));
-        let again = Uids::of(&root);
+        let again = Uids::new(&root);
         assert_eq!(again.known(board(1), &config), None, "it was not asked for yet");
         assert_eq!(again.range(board(1), &config).unwrap(), one);
         assert_eq!(uids.known(board(1), &config), Some(one));
@@ -293,7 +293,7 @@ mod tests {
         let config = config(dir.path(), 160);
         let ranges = ["a", "copy-of-a"].map(|name| {
             let root = root(&dir.path().join(name));
-            Uids::of(&root).range(board(1), &config).unwrap()
+            Uids::new(&root).range(board(1), &config).unwrap()
         });
         assert!(!ranges[0].meets(ranges[1]), "{ranges:?}");
     }
@@ -302,9 +302,9 @@ mod tests {
     fn a_root_that_was_moved_keeps_its_uids() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path(), 160);
-        let before = Uids::of(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
+        let before = Uids::new(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
         std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
-        assert_eq!(Uids::of(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
+        assert_eq!(Uids::new(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         let ranges = ["a", "b"].map(|name| {
             let root = root(&dir.path().join(name));
             std::fs::write(root.dir().join(FORMER), &former).unwrap();
-            Uids::of(&root).range(board(1), &config).unwrap()
+            Uids::new(&root).range(board(1), &config).unwrap()
         });
         assert_eq!((ranges[0].first, ranges[1].first), (5030, 5000));
     }
@@ -324,14 +324,14 @@ mod tests {
     fn a_range_that_is_used_up_is_refused_and_that_of_a_root_that_is_gone_is_given_again() {
         let dir = tempfile::tempdir().unwrap();
         let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 64));
-        let uids = Uids::of(&root);
+        let uids = Uids::new(&root);
         for n in 0..16 {
             uids.range(board(n), &config).unwrap();
         }
         assert!(uids.range(board(16), &config).unwrap_err().hint.is_some());
         std::fs::remove_dir_all(root.dir()).unwrap();
         let other = self::root(&dir.path().join("other"));
-        assert_eq!(Uids::of(&other).range(board(16), &config).unwrap().first, 5000);
+        assert_eq!(Uids::new(&other).range(board(16), &config).unwrap().first, 5000);
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = nix::unistd::geteuid().as_raw();
         let config = WorkerConfig { first_uid: own, ..config(dir.path(), 160) };
-        let range = Uids::of(&root(&dir.path().join("r"))).range(board(1), &config).unwrap();
+        let range = Uids::new(&root(&dir.path().join("r"))).range(board(1), &config).unwrap();
         assert!(range.first > own, "{range:?}");
     }
 
@@ -347,7 +347,7 @@ mod tests {
     fn what_was_given_out_is_entered_again_where_the_ledger_is_lost_and_stays_where_it_is_spoilt() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path(), 160);
-        let [one, other] = ["a", "b"].map(|name| Uids::of(&root(&dir.path().join(name))));
+        let [one, other] = ["a", "b"].map(|name| Uids::new(&root(&dir.path().join(name))));
         let range = one.range(board(1), &config).unwrap();
         std::fs::remove_file(config.uid_ledger.join("ranges.json")).unwrap();
         assert_eq!(one.known(board(1), &config), None, "the ledger has to be written anew first");
@@ -362,10 +362,10 @@ mod tests {
     fn a_ledger_that_cannot_be_understood_gives_no_uids() {
         let dir = tempfile::tempdir().unwrap();
         let (root, config) = (root(&dir.path().join("r")), config(dir.path(), 160));
-        Uids::of(&root).range(board(1), &config).unwrap();
+        Uids::new(&root).range(board(1), &config).unwrap();
         let file = std::fs::read_dir(&config.uid_ledger).unwrap().flatten().find(|e| e.file_name() != "lock");
         std::fs::write(file.unwrap().path(), "{").unwrap();
-        let failure = Uids::of(&root).range(board(2), &config).unwrap_err();
+        let failure = Uids::new(&root).range(board(2), &config).unwrap_err();
         assert!(failure.message.contains("cannot be understood") && failure.hint.is_some(), "{failure}");
     }
 }

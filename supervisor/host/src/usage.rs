@@ -26,14 +26,14 @@ const LONGEST_COMMAND: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     /// First processes, each before its children.
-    pub processes: Vec<Seen>,
+    pub processes: Vec<ProcessEntry>,
     /// Number of omitted processes.
     pub more: usize,
 }
 
 /// A process as procfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ProcessEntry {
     pub pid: i32,
     /// Number of ancestors within the run.
     pub depth: usize,
@@ -79,17 +79,17 @@ impl Sampler {
 
     /// Returns the first `most` processes of a run, each before its children, and the number of the others.
     pub fn tree(&self, cgroup: Option<&Path>, worker: Option<i32>, most: usize) -> Tree {
-        let found: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
-        let more = found.len().saturating_sub(most);
-        let first = in_order(found).into_iter().take(most);
+        let stats: Vec<Stat> = self.pids(cgroup, worker).into_iter().filter_map(stat).collect();
+        let more = stats.len().saturating_sub(most);
+        let first = in_order(stats).into_iter().take(most);
         Tree { processes: first.map(|(stat, depth)| self.seen(&stat, depth)).collect(), more }
     }
 
-    fn seen(&self, stat: &Stat, depth: usize) -> Seen {
+    fn seen(&self, stat: &Stat, depth: usize) -> ProcessEntry {
         // Kernel threads and ended processes have no command line.
         let command = command_line(stat.pid).unwrap_or_else(|| format!("[{}]", stat.comm));
         let command = command.chars().take(LONGEST_COMMAND).collect();
-        Seen {
+        ProcessEntry {
             pid: stat.pid,
             depth,
             state: stat.state,
@@ -121,13 +121,13 @@ impl Sampler {
             }
             children
         });
-        let mut found = vec![root];
+        let mut pids = vec![root];
         let mut next = 0;
-        while let Some(pid) = found.get(next) {
-            found.extend(children.get(pid).into_iter().flatten());
+        while let Some(pid) = pids.get(next) {
+            pids.extend(children.get(pid).into_iter().flatten());
             next += 1;
         }
-        found
+        pids
     }
 }
 

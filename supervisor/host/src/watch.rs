@@ -87,7 +87,7 @@ pub fn find(process: &ProcessIdentity) -> std::io::Result<Option<OwnedFd>> {
 fn is_process(handle: impl AsFd, process: &ProcessIdentity) -> std::io::Result<bool> {
     match process.pidfs_inode {
         Some(inode) => Ok(rustix::fs::fstat(handle)?.st_ino == inode),
-        None => has_begun_at(ProcessStat::of(process.pid), process.start_ticks),
+        None => has_begun_at(ProcessStat::of_process(process.pid), process.start_ticks),
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_process_is_found_by_its_start_time_where_nothing_better_is_known() {
         let pid = std::process::id().cast_signed();
-        let start_ticks = ProcessStat::of(pid).unwrap().start_ticks;
+        let start_ticks = ProcessStat::of_process(pid).unwrap().start_ticks;
         let found =
             |start_ticks| find(&ProcessIdentity { pid, start_ticks, pidfs_inode: None }).unwrap().is_some();
         assert!(found(start_ticks) && !found(start_ticks + 1));

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::unistd::Uid;
 use policies::Identity;
 
-use super::account::{group_names, look_up};
+use super::unix_user::{group_names, look_up};
 
 /// Groups of common distributions whose members can become root, read what root alone may read, or read the mail, the
 /// input or the journals of all users.
@@ -81,30 +81,30 @@ impl Unfit {
 
 /// Owner of files, as far as the host knows the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum FileOwner {
     /// The user has an account: its uid and its primary group.
     Listed(Identity),
     /// The uid has no account, so the host knows no group for it.
     Unlisted(u32),
 }
 
-impl Standing {
+impl FileOwner {
     /// Looks an owner up. Blocking: the user database may be a slow network service.
     ///
     /// # Errors
     /// Root, a user with a powerful primary group, and a user database that does not answer.
-    pub fn of(uid: u32) -> Result<Self, Unfit> {
+    pub fn look_up(uid: u32) -> Result<Self, Unfit> {
         if uid == 0 {
             return Err(Unfit::Root);
         }
         let unknown = |errno| Unfit::Unknown { uid, errno };
         let Some(user) = look_up(Uid::from_raw(uid)).map_err(unknown)? else {
-            return Ok(Standing::Unlisted(uid));
+            return Ok(FileOwner::Unlisted(uid));
         };
         let names = group_names(user.gid).map_err(unknown)?;
         match power(user.gid, &names) {
             Some(group) => Err(Unfit::Powerful { user: user.name, group }),
-            None => Ok(Standing::Listed(Identity { uid, gid: user.gid })),
+            None => Ok(FileOwner::Listed(Identity { uid, gid: user.gid })),
         }
     }
 
@@ -115,8 +115,8 @@ impl Standing {
     /// Failure of `own_gid`.
     pub fn worker<E>(self, own_gid: impl FnOnce() -> Result<u32, E>) -> Result<Identity, E> {
         match self {
-            Standing::Listed(identity) => Ok(identity),
-            Standing::Unlisted(uid) => own_gid().map(|gid| Identity { uid, gid }),
+            FileOwner::Listed(identity) => Ok(identity),
+            FileOwner::Unlisted(uid) => own_gid().map(|gid| Identity { uid, gid }),
         }
     }
 }
@@ -124,13 +124,13 @@ impl Standing {
 /// Returns the user and group of a job process in the files of an owner other than root. A job runs no program of the
 /// owner's, so it gets no group where a worker would be refused.
 pub fn job_user(uid: u32) -> Identity {
-    match Standing::of(uid) {
-        Ok(Standing::Listed(identity)) => identity,
+    match FileOwner::look_up(uid) {
+        Ok(FileOwner::Listed(identity)) => identity,
         // Workers with a uid of the supervisor's have a group of the same number.
-        Ok(Standing::Unlisted(_)) if matches!(group_names(uid).as_deref(), Ok([])) => {
+        Ok(FileOwner::Unlisted(_)) if matches!(group_names(uid).as_deref(), Ok([])) => {
             Identity { uid, gid: uid }
         }
-        Ok(Standing::Unlisted(_)) | Err(_) => Identity { uid, gid: NO_GROUP },
+        Ok(FileOwner::Unlisted(_)) | Err(_) => Identity { uid, gid: NO_GROUP },
     }
 }
 
@@ -159,12 +159,12 @@ mod tests {
 
     #[test]
     fn an_owner_with_an_account_has_its_primary_group_and_another_a_group_of_the_run() {
-        assert_eq!(Standing::of(0), Err(Unfit::Root));
-        assert_eq!(Standing::of(ACCOUNTLESS), Ok(Standing::Unlisted(ACCOUNTLESS)));
-        let own = |gid| Standing::Unlisted(ACCOUNTLESS).worker(|| Ok::<_, Errno>(gid));
+        assert_eq!(FileOwner::look_up(0), Err(Unfit::Root));
+        assert_eq!(FileOwner::look_up(ACCOUNTLESS), Ok(FileOwner::Unlisted(ACCOUNTLESS)));
+        let own = |gid| FileOwner::Unlisted(ACCOUNTLESS).worker(|| Ok::<_, Errno>(gid));
         assert_eq!(own(7), Ok(Identity { uid: ACCOUNTLESS, gid: 7 }));
         let nobody = User::from_name("nobody").unwrap().unwrap();
-        let listed = Standing::of(nobody.uid.as_raw()).unwrap();
+        let listed = FileOwner::look_up(nobody.uid.as_raw()).unwrap();
         let none = || Err(Errno::EIO);
         assert_eq!(listed.worker(none), Ok(Identity { uid: nobody.uid.as_raw(), gid: nobody.gid.as_raw() }));
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_owner_whose_primary_group_has_power_is_refused_by_name() {
         let Some(sys) = User::from_name("sys").ok().flatten() else { return skips::skip("no user sys") };
-        let unfit = Standing::of(sys.uid.as_raw()).unwrap_err();
+        let unfit = FileOwner::look_up(sys.uid.as_raw()).unwrap_err();
         assert_eq!(unfit, Unfit::Powerful { user: "sys".to_owned(), group: "sys".to_owned() });
         assert!(unfit.hint().unwrap().contains("usermod -g <group> sys"));
         assert_eq!(job_user(sys.uid.as_raw()), Identity { uid: sys.uid.as_raw(), gid: NO_GROUP });

@@ -98,10 +98,12 @@ mod tests {
     fn a_failure_after_the_report_is_what_counts() {
         let failed = FailedStart::new(Step::Exec, &io::Error::other("no such file"));
         let line = serde_json::to_vec(&Word::Failed(failed.clone())).unwrap();
-        assert!(matches!(understand(&line), Start::Failed(told) if told == failed));
+        assert!(matches!(understand(&line), Start::Failed(failed_start) if failed_start == failed));
         assert!(matches!(understand(b""), Start::NotLoaded));
         let begun = serde_json::to_vec(&Word::Begun { begun: 1 }).unwrap();
         assert!(matches!(understand(&begun), Start::Silent));
-        assert!(matches!(understand(b"{\"st"), Start::Failed(told) if told.step == Step::Report));
+        assert!(
+            matches!(understand(b"{\"st"), Start::Failed(failed_start) if failed_start.step == Step::Report)
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::console::Console;
 use crate::deadline::{Ending, Escalation};
 use crate::init::Init;
 use crate::mailbox::Mailbox;
-use crate::output::{Files, Output, Written};
+use crate::output::{Files, Output, OutputTotals};
 use crate::record;
 use crate::report::{ReportPipe, Start};
 use crate::rundir::{
@@ -159,7 +159,7 @@ impl<'a> Watch<'a> {
         let now = boottime_us();
         if self.ended.is_none() {
             if self.ending.wants_look(now) {
-                self.ending.looked(now, Activity::of(&self.tree, self.run.heartbeat(), slept_us()));
+                self.ending.looked(now, Activity::sample(&self.tree, self.run.heartbeat(), slept_us()));
             }
             match self.ending.due(now) {
                 Some(Escalation::Terminate) => drop(self.tree.terminate()),
@@ -184,17 +184,18 @@ impl<'a> Watch<'a> {
     fn tell_unkillable(&mut self, now: u64) {
         let members = self.tree.members();
         let Some(rounds) = &mut self.rounds else { return };
-        if !rounds.stuck.looked(now, members.iter().map(Member::identity).collect()) {
+        if !rounds.stuck.check(now, members.iter().map(Member::identity).collect()) {
             return;
         }
-        let record = UnkillableRecord::of(members.into_iter().map(Straggler::from).collect(), now);
+        let record =
+            UnkillableRecord::from_processes(members.into_iter().map(Straggler::from).collect(), now);
         if rounds.left.as_ref().is_some_and(|left| left.is_as(&record)) {
             return;
         }
         // A full disk has no room for it; the next round tries again.
         if self.run.write_unkillable(&record).is_ok() {
             rounds.left = Some(record);
-            record::poke(self.spec, "unkillable");
+            record::send_event(self.spec, "unkillable");
         }
     }
 
@@ -206,19 +207,19 @@ impl<'a> Watch<'a> {
         }
         let news = mailbox.attend();
         for Received { number, receipt } in &news {
-            self.output.note(&format!("message {number} {}", said(*receipt)));
+            self.output.note(&format!("message {number} {}", receipt_name(*receipt)));
         }
         if !news.is_empty() {
-            record::poke(self.spec, "messages");
+            record::send_event(self.spec, "messages");
         }
         !news.is_empty()
     }
 
     fn kill_from_now(&mut self) {
         let now = boottime_us();
-        let (stuck, left) =
+        let (stuck, unkillable) =
             self.rounds.take().map_or_else(Default::default, |rounds| (rounds.stuck, rounds.left));
-        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left });
+        self.rounds = Some(KillRounds { next_at: now, pause: ROUND_US.0, stuck, left: unkillable });
     }
 
     /// Reads how the run is to be ended. SIGTERM without a request that can be read ends it with the spec's grace.
@@ -245,7 +246,7 @@ impl<'a> Watch<'a> {
                 };
                 // Without it the run goes on; the exit record carries the time as well.
                 self.run.write_started(&record).ok();
-                record::poke(self.spec, "started");
+                record::send_event(self.spec, "started");
             }
             Some(Start::Failed(failure)) => self.failure = Some(failure),
             // Its code was read, so what could not be loaded is what it needs beside that: for lack of descriptors or memory.
@@ -289,7 +290,7 @@ impl<'a> Watch<'a> {
     fn into_record(mut self) -> ExitRecord {
         // Each tells something new of a message, so there is an end.
         while self.pass_messages() {}
-        let Written { stdout_tail, stderr_tail, stdout } = self.output.finish();
+        let OutputTotals { stdout_tail, stderr_tail, stdout } = self.output.finish();
         let code = self.ended.and_then(WaitStatus::exit_status);
         let signal = self.ended.and_then(WaitStatus::terminating_signal);
         let core_dumped = self.ended.and_then(|status| self.tree.core_dumped(status));
@@ -336,7 +337,7 @@ impl<'a> Watch<'a> {
 }
 
 /// Returns the line of the log about a message.
-fn said(receipt: Receipt) -> &'static str {
+fn receipt_name(receipt: Receipt) -> &'static str {
     match receipt {
         Receipt::Written => "is in the input of the agent",
         Receipt::Confirmed => "was taken up by the agent",

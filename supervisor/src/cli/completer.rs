@@ -19,7 +19,7 @@ use super::{CommandLine, arguments, command};
 use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
 use setup::automation::plugins::{Plugin, Plugins};
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use verbs::{NameLine, NameKind, Names};
 
 /// Limit on the wait for a completion.
@@ -65,11 +65,11 @@ fn with_plugins(command: Command) -> Command {
         Command::new(name).about(cut(&printable(about), TITLE))
     };
     let of_plugin = |name: &str| match plugins.find(name) {
-        Found::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {
+        Lookup::Usable(Plugin { manifest, .. }) if !manifest.verbs.is_empty() => {
             let verbs = manifest.verbs.iter().map(|verb| named(&verb.name, &verb.about));
             Some(named(name, &manifest.description).subcommands(verbs))
         }
-        Found::Usable(_) | Found::Disabled(_) | Found::Absent => None,
+        Lookup::Usable(_) | Lookup::Disabled(_) | Lookup::Absent => None,
     };
     let added: Vec<Command> = plugins.names().filter_map(of_plugin).collect();
     command.subcommands(added)

@@ -1,7 +1,7 @@
 //! Watches the daemon of a board that a command follows. If the daemon ends, the command reports this and continues.
 
 use crate::client::Client;
-use base::given;
+use base::cli_context;
 use base::owner::OwnerLock;
 use base::terminal::complain;
 
@@ -17,7 +17,7 @@ impl DaemonWatch {
         // A worker may not read the root; it reaches the daemon through its own socket.
         let has = client.worker().is_none() && OwnerLock::daemon(client.root()).is_some();
         if self.had && !has {
-            complain(&given::repeated(&format!(
+            complain(&cli_context::repeated(&format!(
                 "warning: no daemon serves {} any more. Running workers continue, and their ends are recorded when one is started again: \
                  supervisor daemon",
                 client.root().dir().display()

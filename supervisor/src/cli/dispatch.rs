@@ -11,12 +11,12 @@ use crate::client::Client;
 use crate::mcp;
 use crate::output::{LogFormat, Output, start_log};
 use crate::resources::surface;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::owner::{OwnerLock, Ownership};
 use base::terminal::complain;
-use daemon::{Extent, TaskKey};
+use daemon::{DaemonMode, TaskKey};
 use setup::config::Tuning;
 use verbs::{Dispatch, Dispatched, Events, Runs, Show, ShownTask, Spawned};
 
@@ -85,7 +85,7 @@ async fn patiently<T>(mut pass: impl Future<Output = T> + Unpin) -> T {
         () = tokio::time::sleep(LONG) => {}
     }
     if std::io::stderr().is_terminal() {
-        complain(&given::repeated(
+        complain(&cli_context::repeated(
             "Waiting for workers; `supervisor status` in another terminal shows them.",
         ));
     }
@@ -141,9 +141,14 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, 
         start_log(Output::new(false, base::terminal::Colour::Never), "info", LogFormat::Text);
     }
     let tuning = Tuning { failure_limit: verb.failure_limit, ..Tuning::default() };
-    let known =
-        daemon::run(client.root().clone(), Extent::UntilIdle(verb.max), tuning, mcp::mount(surface()), || {})
-            .await?;
+    let known = daemon::run(
+        client.root().clone(),
+        DaemonMode::UntilIdle(verb.max),
+        tuning,
+        mcp::mount(surface()),
+        || {},
+    )
+    .await?;
     let mut dispatched = Dispatched::default();
     let mut code = 0;
     for event in since(client, before).await? {

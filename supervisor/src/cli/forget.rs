@@ -10,7 +10,7 @@ use crate::client::Client;
 use base::failure::Failure;
 use base::terminal::printable;
 use host::job::{self, Placing};
-use host::kept::KeptHome;
+use host::retained::RetainedHome;
 use host::worker_user::job_user;
 use setup::config::Config;
 use setup::roster::Roster;
@@ -36,7 +36,7 @@ pub(super) async fn forget(
     name: &Profile,
     tenant: Option<&Tenant>,
 ) -> Result<Forgotten, Failure> {
-    let was_kept = KeptHome::of(client.root(), name, tenant).forget()?;
+    let was_kept = RetainedHome::for_assignee(client.root(), name, tenant).forget()?;
     let root = client.root();
     let settings = ForgottenSettings { config: Config::load(root)?, roster: Roster::load(root) };
     let mut left = Vec::new();
@@ -86,5 +86,5 @@ fn remove(dir: &Path, gone: Vec<PathBuf>) -> Result<(), String> {
     let meta = std::fs::symlink_metadata(dir).map_err(|e| e.to_string())?;
     let identity = (meta.uid() != nix::unistd::geteuid().as_raw()).then(|| job_user(meta.uid()));
     let placing = Placing { dir: dir.to_owned(), gone, ..Placing::default() };
-    job::place(identity, placing).map_err(|failure| failure.message)
+    job::place_file(identity, placing).map_err(|failure| failure.message)
 }

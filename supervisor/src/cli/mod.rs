@@ -76,9 +76,9 @@ use crate::demo::{self, Demo};
 use crate::output::Output;
 use crate::top::{self, Top};
 use api::command::Command;
+use base::cli_context;
 use base::environment;
 use base::failure::Failure;
-use base::given;
 use base::invocation::WorkerSelf;
 use base::paths::Root;
 use base::terminal::Colour;
@@ -97,7 +97,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let verb = compat::first_verb(&words);
     if words.get(verb).is_none_or(|word| word != "daemon") {
-        given::keep(&words, verb, |word| arguments::alone(Some(word)).is_some());
+        cli_context::keep(&words, verb, |word| arguments::alone(Some(word)).is_some());
     }
     if let Some(failure) = foreign_commands::pair(&words) {
         let json = words.iter().any(|word| word == "--json");

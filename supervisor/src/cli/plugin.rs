@@ -11,9 +11,9 @@ use super::{CommandLine, call};
 use crate::client::Client;
 use crate::output::Output;
 use api::blocking;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::printable;
 use delivery::plugins::{Staged, uninstall};
 use setup::automation::plugins::{Language, Plugin, create, path_of};
@@ -135,7 +135,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let parent = directory.unwrap_or_else(|| PathBuf::from("."));
             let path = create(&parent, &name, language)?;
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
-            print_change(output, "Created", &ChangedPlugin { name, path }, Some(&given::repeated(&next)))
+            print_change(output, "Created", &ChangedPlugin { name, path }, Some(&cli_context::repeated(&next)))
         }
         Subcommand::Check { plugin } => {
             call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))

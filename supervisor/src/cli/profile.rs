@@ -14,7 +14,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::printable;
 use base::time::duration::WrittenDuration;
-use host::kept::KeptHome;
+use host::retained::RetainedHome;
 use setup::config::Config;
 use setup::roster::{Adopted, Draft, Home, Limits, LooseName, Settings, adopt, files, shipped};
 use verbs::{ListLanes, ListProfiles, Reload, ShowMission, is_nobody, read_profile, show_profile};
@@ -258,7 +258,7 @@ pub(super) async fn run(line: &CommandLine, command: ProfileCommand) -> Result<u
                 .hint(format!("`supervisor profile edit {name}` replaces it by one of yours")));
             }
             let path = files::remove(client.root(), &name)?;
-            let kept = KeptHome::all_of(client.root(), &name).into_iter();
+            let kept = RetainedHome::all_of(client.root(), &name).into_iter();
             let kept = kept.map(|home| {
                 format!(
                     "its login and what it remembers stay in {}: `supervisor login {name} --forget`",

@@ -79,7 +79,7 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
             let failure = Failure { code, ..failure };
             if no_backup { failure.hint("name a file written by `supervisor backup`") } else { failure }
         })?;
-    let details = restored.details.as_deref().and_then(Details::told);
+    let details = restored.details.as_deref().and_then(Details::parse);
     if let (Some(details), Some(dir)) = (details, path.parent()) {
         details.write(dir)?;
     }

@@ -8,9 +8,9 @@ use super::{CommandLine, create, logs, outcome, wait};
 use crate::client::Client;
 use crate::output::Output;
 use api::command::Command as _;
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::owner::{OwnerLock, Ownership};
 use base::paths::Root;
 use base::terminal::{complain, cut};
@@ -126,7 +126,7 @@ pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
         }
         // Cancel-safe: `follow` only reads.
         _ = tokio::signal::ctrl_c() => {
-            complain(&given::repeated(&format!(
+            complain(&cli_context::repeated(&format!(
                 "\n{task} continues. Follow it: supervisor logs -f {task}\nEnd it: supervisor cancel {task}"
             )));
             Ok(INTERRUPTED)
@@ -292,7 +292,7 @@ fn end(shown: &ShownTask, output: Output) -> Result<u8, Failure> {
             Some(question) => format!("; {}", question.command(&task.id)),
             None => next(shown).map(|verb| format!("; supervisor {verb} {}", task.id)).unwrap_or_default(),
         };
-        complain(&given::repeated(&format!("supervisor show {}{next}", task.id)));
+        complain(&cli_context::repeated(&format!("supervisor show {}{next}", task.id)));
     }
     Ok(code)
 }

@@ -10,8 +10,8 @@ use kernel::Tenant;
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
-use host::account::{Login, is_group, login};
-use host::worker_user::Standing;
+use host::unix_user::{Login, is_group, login};
+use host::worker_user::FileOwner;
 use setup::config::tenants::{TenantConfig, Tenants, UserName};
 
 /// The directory of a tenant, and whose it has to be.
@@ -44,7 +44,7 @@ pub(super) fn prepare(supervisor_root: &Root, directory: TenantDirectory<'_>) ->
         return Err(Failure::usage(format!("uid {} is root, and no worker runs as root", root.uid))
             .hint("name an ordinary user, or leave --unix-user out"));
     }
-    if let Some(Err(unfit)) = user.filter(|_| caller.is_root()).map(|user| Standing::of(user.uid)) {
+    if let Some(Err(unfit)) = user.filter(|_| caller.is_root()).map(|user| FileOwner::look_up(user.uid)) {
         let remedy = unfit.hint().unwrap_or_default();
         return Err(Failure::usage(format!("the directory of the tenant {unfit}")).hint(remedy));
     }

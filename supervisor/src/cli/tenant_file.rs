@@ -80,7 +80,7 @@ impl TenantChanges<'_> {
         text: &str,
     ) -> Result<(TenantConfig, String), Failure> {
         let path = path_of(root, name);
-        let (form, text) = TextForm::of(text);
+        let (form, text) = TextForm::split(text);
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
             Failure::usage(format!("{}: {}", path.display(), e.message()))
                 .hint("correct the file, or remove it")

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::{TaskId, Waiting, WaitingCode};
 
 use crate::client::Client;
-use base::given;
+use base::cli_context;
 use base::terminal::{complain, printable};
 use verbs::ShownTask;
 
@@ -45,7 +45,7 @@ impl ReportedReasons {
             self.has_warned = true;
             let root = client.root().dir().display();
             let text = format!("warning: no daemon serves {root}, so nothing runs there: supervisor daemon");
-            complain(&given::repeated(&text));
+            complain(&cli_context::repeated(&text));
         }
     }
 }

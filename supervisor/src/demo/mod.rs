@@ -151,7 +151,7 @@ struct FinishedStories {
     pipeline: Option<Pipeline>,
     fleet: Option<Fleet>,
     /// State of the repository when the clone had been made.
-    after_clone: Option<workspace::repository::Standing>,
+    after_clone: Option<workspace::repository::RepositorySnapshot>,
 }
 
 struct DemoContext<'a> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use policies::Identity;
-use workspace::repository::{Committed, Head, Standing};
+use workspace::repository::{Committed, Head, RepositorySnapshot};
 use workspace::{Author, Job, Outcome};
 
 use super::directory::{self, Owners};
@@ -23,7 +23,7 @@ pub(super) enum RepositorySource {
     Repository {
         path: PathBuf,
         /// Its state before the demo.
-        before: Standing,
+        before: RepositorySnapshot,
     },
     /// A sample, because no repository could be used, for this reason.
     Sample(String),
@@ -63,7 +63,7 @@ trait HasCommit {
     fn has_commit(&self) -> bool;
 }
 
-impl HasCommit for Standing {
+impl HasCommit for RepositorySnapshot {
     /// True if HEAD is a commit, or names an existing reference.
     fn has_commit(&self) -> bool {
         !self.head.starts_with("refs/") || self.references.contains_key(&self.head)
@@ -78,7 +78,7 @@ fn around(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().find(|dir| is_one(dir)).map(Path::to_owned)
 }
 
-pub(super) fn standing(path: &Path) -> Result<Standing, Failure> {
+pub(super) fn standing(path: &Path) -> Result<RepositorySnapshot, Failure> {
     let job = Job::ExamineRepository { path: path.to_owned() };
     match work(directory::owner_for_root(path)?, vec!["/".into()], Vec::new(), job)? {
         Outcome::Standing(standing) => Ok(standing),
@@ -128,7 +128,7 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
 ///
 /// Others may work in it during the demo. Cloning is the demo's only access to it. So a difference comes from others if
 /// there was none right after the clone, and if nothing in it carries a mark.
-pub(super) fn check(source: &RepositorySource, after_clone: Option<&Standing>, marks: &[String], report: &mut DemoReport) {
+pub(super) fn check(source: &RepositorySource, after_clone: Option<&RepositorySnapshot>, marks: &[String], report: &mut DemoReport) {
     let RepositorySource::Repository { path, before } = source else { return };
     let part = Story::Afterwards;
     let name = "the repository is as it was";

@@ -87,7 +87,7 @@ impl Lab {
 
     /// Waits until all started work has ended, including work abandoned on a thread.
     async fn rest(&self) {
-        let begun = self.service.begun();
+        let begun = self.service.started_verbs();
         begun.close();
         begun.wait().await;
         begun.reopen();
@@ -100,7 +100,7 @@ impl Lab {
     }
 
     fn keyboard_is_free(&self) -> bool {
-        self.board.take_keyboard_once(self.run, &Actor::person("bob")).is_ok()
+        self.board.take_terminal_once(self.run, &Actor::person("bob")).is_ok()
     }
 
     /// The worker reads all typed input.
@@ -352,7 +352,7 @@ fn whichever_verb_is_given_up_after_whichever_of_its_steps_nothing_stays_taken()
 fn a_worker_that_hangs_up_keeps_its_turns_as_long_as_what_it_has_begun_and_no_longer() {
     run(async {
         let lab = Lab::new();
-        let (router, begun) = (router(&lab), lab.service.begun());
+        let (router, begun) = (router(&lab), lab.service.started_verbs());
         let body = json!({ "task_id": lab.task.as_str(), "body": "said" });
         let send = || asked(router.clone(), request(Peer::Worker, ("comment", &body)), usize::MAX);
         // No write happens until this ends.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Detach, Digest, Extent, Sweep, TaskId};
+use kernel::{Detach, Digest, Sweep, SweepScope, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workspace::Loss;
@@ -18,7 +18,7 @@ use base::failure::Failure;
 use base::invocation::Invocation;
 use base::paths::Root;
 use base::terminal::Screen;
-use daemon::gc::{self, Fate, Owner, Scratch};
+use daemon::gc::{self, CollectResult, Owner, Scratch};
 
 /// The flags that select tasks by something other than a list of ids.
 const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];
@@ -104,7 +104,7 @@ impl Verb for Archive {
         let mut bulk = call
             .write(move |board, actor| {
                 let deleted = Bulk::each(board, ids, |board, id| {
-                    if let Some(Fate::Stuck(why)) = kept.get(id) {
+                    if let Some(CollectResult::Stuck(why)) = kept.get(id) {
                         return Err(kernel::Error::Conflict {
                             message: format!("the workspace of {id} cannot be removed: {why}"),
                             hint: Some("nothing was deleted; fix that and try again".to_owned()),
@@ -112,7 +112,7 @@ impl Verb for Archive {
                     }
                     board.delete(id, actor)?;
                     let note = match kept.get(id) {
-                        Some(Fate::Foreign(why)) => {
+                        Some(CollectResult::Foreign(why)) => {
                             Some(format!("what is in place of its workspace is kept: {why}"))
                         }
                         _ => None,
@@ -131,7 +131,7 @@ impl Verb for Archive {
         }
         remove_logs(&call, deleted).await;
         if !held.is_empty() {
-            call.sweep_blobs(Extent::Only(held), Sweep::Remove).await?;
+            call.sweep_blobs(SweepScope::Only(held), Sweep::Remove).await?;
         }
         Ok(bulk)
     }
@@ -178,8 +178,8 @@ async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
         let over = |one: &&mut TaskResult| one.ok && one.status == Some(kernel::Status::Archived);
         for one in bulk.results.iter_mut().filter(over) {
             match gc::remove_archived(service.root(), &board, &one.id) {
-                Ok(Fate::Absent | Fate::Gone(_)) => {}
-                Ok(Fate::Foreign(why) | Fate::Stuck(why)) => {
+                Ok(CollectResult::Absent | CollectResult::Gone(_)) => {}
+                Ok(CollectResult::Foreign(why) | CollectResult::Stuck(why)) => {
                     one.note = Some(format!("its workspace is kept: {why}"));
                 }
                 Err(failure) => tracing::warn!(task = %one.id, error = %failure, "workspace_not_removed"),
@@ -211,7 +211,7 @@ async fn remove_workspaces(
     call: &Call,
     ids: &[TaskId],
     loss: Loss,
-) -> Result<BTreeMap<TaskId, Fate>, Failure> {
+) -> Result<BTreeMap<TaskId, CollectResult>, Failure> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -236,14 +236,14 @@ async fn remove_workspaces(
             .into_iter()
             .map(|(task, runs)| {
                 let kept = gc::sessions_of_task(root, &board, &task.id, Sweep::Remove);
-                if matches!(kept, Fate::Foreign(_) | Fate::Stuck(_)) {
+                if matches!(kept, CollectResult::Foreign(_) | CollectResult::Stuck(_)) {
                     return (task.id, kept);
                 }
                 if !gc::has_scratch(&task) {
                     let fate = gc::remove_worktree(root, &board, &task, &runs, loss);
                     return (task.id, fate);
                 }
-                let owner = Owner::of(task.worker_uid);
+                let owner = Owner::of_workspace(task.worker_uid);
                 let scratch = Scratch { root, board: &board, task: &task.id, owner, needed: &needed };
                 let fate = scratch.collect(Sweep::Remove);
                 (task.id, fate)

@@ -108,7 +108,7 @@ pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<Str
     let run_files = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
     Ok(move |file: &Attachment| {
         let path = match &run_files {
-            Some(own) => Some(daemon::place_of(own, file)).filter(|path| path.exists()),
+            Some(own) => Some(daemon::path_of(own, file)).filter(|path| path.exists()),
             None => Some(board.blobs().path(&file.sha256)),
         };
         path.map(|path| path.display().to_string())

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking, hash_token};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Screen, printable};
 use base::time::duration::WrittenDuration;
 use daemon::{Provision, provide_external};
@@ -109,7 +109,7 @@ impl Verb for Claim {
                     .hint("supervisor claim <task>, or supervisor claim --assignee <name>"));
             }
         };
-        let provision = Provision::of(&call.service, call.board()?).await?;
+        let provision = Provision::for_board(&call.service, call.board()?).await?;
         let accounts = match &wanted {
             ClaimTarget::Task(_) => Accounts::new(),
             ClaimTarget::NextOf(_) => call.service.roster().accounts(&call.service.config()),
@@ -206,7 +206,7 @@ impl Command for Claim {
         screen.line(format!("Socket: {}", printable(&reply.socket)));
         screen.line(format!("Token: {}", reply.token));
         if let Some(expires) = reply.run.claim_expires {
-            screen.line(given::repeated(&format!(
+            screen.line(cli_context::repeated(&format!(
                 "The claim lasts until {}; renew it with: supervisor heartbeat {}",
                 base::time::timestamp::local(expires),
                 reply.task.id

@@ -16,7 +16,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable};
-use daemon::{Wanted, Work, diff_of_runs};
+use daemon::{DiffRequest, Work, diff_of_runs};
 
 /// Time limit of a diff, without the time that it waits for other diffs.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -86,10 +86,10 @@ impl Verb for Diff {
             .await?;
         let (service, board) = (call.service.clone(), call.board()?.name().clone());
         let detail = if self.stat { Detail::Counts } else { Detail::Lines };
-        let wanted = Wanted { task, runs, run: self.run, detail };
+        let wanted = DiffRequest { task, runs, run: self.run, detail };
         let look = move |cancel: &_| diff_of_runs(service.root(), &board, &wanted, cancel);
         let tenant = call.actor.tenant.clone();
-        let looked = call.service.diffs().look_within(LONGEST, &tenant, look).await;
+        let looked = call.service.diffs().run_within(LONGEST, &tenant, look).await;
         let late = |why: String| {
             Failure::new(Code::TryAgain, format!("the work of {task_id} was not read: {why}"))
                 .hint("try again in a moment; --stat reads less")

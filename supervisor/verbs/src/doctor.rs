@@ -45,7 +45,7 @@ impl Verb for Doctor {
     async fn run(self, call: Call) -> Result<DoctorReport, Failure> {
         let troubles = status::troubles(&call);
         let asked = Examination { replay: self.replay, repair: false };
-        let unheard = call.service.daemon().is_some().then(|| call.service.unheard());
+        let unheard = call.service.daemon().is_some().then(|| call.service.unreachable());
         blocking("the examination did not finish", move || {
             doctor::examine(call.service.root(), asked, troubles, unheard.as_ref())
         })

@@ -20,19 +20,19 @@ pub(super) async fn require(call: &Call, handoff: &Handoff) -> Result<(), Failur
         return Ok(());
     }
     let (service, board, handoff) = (call.service.clone(), call.board()?.name().clone(), handoff.clone());
-    let looks = call.service.looks();
+    let jobs = call.service.jobs();
     let of = (board.clone(), run);
-    if looks.was_cut_short(&of) {
+    if jobs.was_cut_short(&of) {
         return Ok(());
     }
     let search = move |cancel: &_| search_claimed(service.root(), &board, run, &handoff, cancel);
-    let why = match looks.look(&of, search).await {
+    let why = match jobs.run(&of, search).await {
         Ok(Search::Founded) => return Ok(()),
         Ok(Search::Unfounded(failure)) => return Err(failure),
         Ok(Search::CutShort(why)) | Err(why) => why,
     };
     // A search that was cut short does not refuse the verdict. The end of the run reports missing files.
-    if looks.note_cut_short(of) {
+    if jobs.note_cut_short(of) {
         tracing::warn!(%run, error = %why, "claims_not_looked_for");
     }
     Ok(())

@@ -6,7 +6,7 @@ use kernel::Profile;
 use policies::{Broker, Host, Mode, Policy, SecretStores};
 
 use base::paths::Root;
-use host::kept::KeptHome;
+use host::retained::RetainedHome;
 use net::proxy::unnamed_address;
 use setup::lanes::Lane;
 use upkeep::doctor::{HostCheck, CheckResult};
@@ -79,7 +79,7 @@ async fn private_service(lane: &Lane, policy: &Policy) -> Option<HostCheck> {
 /// Checks that its secrets can be read, one check each.
 pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<HostCheck> {
     let read = |(variable, secret): (&String, &policies::Secret)| {
-        let place = secret.place(stores);
+        let place = secret.source_name(stores);
         match secret.fetch(variable, stores) {
             Ok(_) => HostCheck::new("secret", CheckResult::Ok, format!("{variable}, from {place}")),
             Err(error) => HostCheck::new("secret", CheckResult::Error, error.to_string()).hint(format!(
@@ -93,11 +93,12 @@ pub(super) fn secrets(lane: &Lane, stores: &SecretStores) -> Vec<HostCheck> {
 /// Checks that its brokers have their secrets, one check each.
 pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> Vec<HostCheck> {
     let hint = |broker: &Broker| {
-        let place = broker.secret.place(stores);
+        let place = broker.secret.source_name(stores);
         format!("write the value into {place}: a file of root or the daemon's user, with mode 0600")
     };
     let look = |broker: &Broker| {
-        let (what, place) = (format!("{} of {}", broker.header, broker.host), broker.secret.place(stores));
+        let (what, place) =
+            (format!("{} of {}", broker.header, broker.host), broker.secret.source_name(stores));
         if !policy.has_proxy() {
             let detail = format!("none for {what}: the policy {name} has no proxy");
             return HostCheck::new("broker", CheckResult::Warning, detail).hint("the policy `agent` has one");
@@ -120,9 +121,9 @@ pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<HostChec
     let stores = root.secret_stores();
     let has_key = lane.additions.brokers.iter().any(|broker| broker.secret.is_there(&stores))
         || !lane.additions.secrets.is_empty();
-    let kept: Vec<String> = KeptHome::all_of(root, name)
+    let kept: Vec<String> = RetainedHome::all_of(root, name)
         .into_iter()
-        .filter(|home| !home.standing(lane.kept_files()).is_empty())
+        .filter(|home| !home.modification_times(lane.kept_files()).is_empty())
         .map(|home| home.dir().display().to_string())
         .collect();
     if !kept.is_empty() {

@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use base::paths::RootChoice;
-    use setup::config::definitions::Found;
+    use setup::config::definitions::Lookup;
     use setup::lanes::Lanes;
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         std::fs::create_dir_all(root.lanes_dir()).unwrap();
         std::fs::write(root.lanes_dir().join("agent.toml"), text).unwrap();
         let lanes = Lanes::load(&root);
-        let Found::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
+        let Lookup::Usable(lane) = lanes.find(&"agent".parse().unwrap()) else { panic!("{lanes:?}") };
         let out = |program: &str, policy: &str| {
             let granted = granted(lane, &Policy::builtin(policy).unwrap(), Some(&home));
             let needed = beyond(&bin.join(program), &granted);

@@ -15,7 +15,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
 use base::terminal::{Cell, Screen, printable};
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::lanes::{Description, Lane};
 use setup::roster::{Roster, changed, did_you_mean, unread_lane};
 use upkeep::doctor::{HostCheck, DoctorReport, CheckResult};
@@ -41,11 +41,11 @@ pub struct NamedLane {
 }
 
 impl NamedLane {
-    fn from_found(name: &str, found: &Found<'_, Lane>) -> Option<Self> {
+    fn from_found(name: &str, found: &Lookup<'_, Lane>) -> Option<Self> {
         let (lane, defect) = match found {
-            Found::Usable(lane) => (Some(lane.describe()), None),
-            Found::Disabled(defect) => (None, Some(defect.to_string())),
-            Found::Absent => return None,
+            Lookup::Usable(lane) => (Some(lane.describe()), None),
+            Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+            Lookup::Absent => return None,
         };
         Some(NamedLane { name: name.to_owned(), lane, defect, unread: Vec::new() })
     }
@@ -141,16 +141,16 @@ impl Verb for CheckLane {
             None => Arc::clone(&used),
         };
         let lane = match roster.lanes().find(&self.name) {
-            Found::Usable(lane) => lane,
-            Found::Disabled(defect) => {
+            Lookup::Usable(lane) => lane,
+            Lookup::Disabled(defect) => {
                 let check = HostCheck::new("file", CheckResult::Error, defect.to_string()).hint(defect.hint());
                 return Ok(DoctorReport { ok: false, checks: vec![check] });
             }
-            Found::Absent if used.lanes().has(self.name.as_str()) => {
+            Lookup::Absent if used.lanes().has(self.name.as_str()) => {
                 let gone = format!("the lane `{}` has no file any more", self.name);
                 return Err(Failure::new(Code::NotFound, gone).hint(changed(&file_of(root, &self.name))));
             }
-            Found::Absent => return Err(unknown(&self.name, &roster, root)),
+            Lookup::Absent => return Err(unknown(&self.name, &roster, root)),
         };
         let file = HostCheck::new("file", CheckResult::Ok, lane.origin().display().to_string());
         let mut checks = vec![file];

@@ -10,9 +10,9 @@ use super::pages::{self, Listed, PagedRow, PageRequest, pages};
 use super::{cursor, parse};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Ink, Screen, printable};
 use base::time::since::Since;
 use upkeep::diagnosis::why;
@@ -236,7 +236,7 @@ impl Command for List {
     fn show(reply: &Listed<Task>, screen: &mut Screen) {
         let (tasks, next) = reply.parts();
         if tasks.is_empty() {
-            screen.line(given::repeated(
+            screen.line(cli_context::repeated(
                 "No tasks. Create one with: supervisor create '<title>' --assignee shell --body '<script>'",
             ));
             return;

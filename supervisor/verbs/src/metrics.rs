@@ -73,14 +73,14 @@ impl Verb for Metrics {
     type Reply = Measured;
 
     async fn run(self, call: Call) -> Result<Measured, Failure> {
-        let snapshot = match OwnerLink::of(&call.service) {
+        let snapshot = match OwnerLink::from_service(&call.service) {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };
         let service = Arc::clone(&call.service);
         let measured = move || {
             let mut measured = measure(&service, snapshot.as_ref())?;
-            if let Some(daemon) = OwnerLink::of(&service) {
+            if let Some(daemon) = OwnerLink::from_service(&service) {
                 of_traces(&mut measured, daemon.tracer().counts());
             }
             Ok(measured)

@@ -10,8 +10,8 @@ use super::create::{Create, CreateReply, localized};
 use super::{usage_text, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::invocation::Invocation;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
@@ -269,7 +269,7 @@ impl Command for ResumeMission {
     fn show(reply: &Steered, screen: &mut Screen) {
         reply.show("Resumed", screen);
         if reply.is_granted {
-            screen.line(given::repeated(&format!(
+            screen.line(cli_context::repeated(&format!(
                 "It was at a limit, and may have as much again: supervisor mission show {}",
                 reply.mission
             )));

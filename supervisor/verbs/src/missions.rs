@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::list::ink;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Ink, Screen, printable};
 
 /// List the missions, the newest first.
@@ -70,7 +70,7 @@ impl Verb for ListMissions {
 impl Command for ListMissions {
     fn show(reply: &Missions, screen: &mut Screen) {
         if reply.missions.is_empty() {
-            screen.line(given::repeated("No missions. Create one with: supervisor mission create"));
+            screen.line(cli_context::repeated("No missions. Create one with: supervisor mission create"));
             return;
         }
         let rows = reply.missions.iter().map(|mission| {
@@ -140,7 +140,7 @@ impl Command for ShowMission {
         screen.heading("Tasks");
         Missiofrom_tasksree::of(&reply.tree).show(screen);
         if reply.more {
-            screen.line(given::repeated("There are more tasks: supervisor list lists all."));
+            screen.line(cli_context::repeated("There are more tasks: supervisor list lists all."));
         }
         show_results(&reply.tree, screen);
     }

@@ -36,7 +36,7 @@ impl Verb for NotifyOutbox {
         let which = Letters { channel: self.channel, state, limit: LISTED, ..Letters::default() };
         let mut letters = call.read(move |view| view.outbox(&which, &actor)).await?;
         for letter in letters.iter_mut().filter(|letter| letter.state == LetterState::Waiting) {
-            let free_at = call.service.channel_rests_until(&letter.address.channel);
+            let free_at = call.service.channel_paused_until(&letter.address.channel);
             letter.due_at = free_at.map_or(letter.due_at, |free_at| letter.due_at.max(free_at));
         }
         Ok(letters)

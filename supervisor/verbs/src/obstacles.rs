@@ -146,7 +146,7 @@ pub(super) fn missing_pools(named: &BTreeSet<Pool>, assignee: Option<&Profile>, 
         named.iter().filter_map(|pool| LooseName::of_pool(pool, "it", &config)).collect();
     // A tenant's user must not see what the operator configured for an assignee.
     if let Some(assignee) = assignee.filter(|_| call.confined().is_none()) {
-        let share = call.service.roster().share(assignee, &config);
+        let share = call.service.roster().pool_claim(assignee, &config);
         let others = share.pools.iter().filter(|pool| !named.contains(pool));
         missing.extend(others.filter_map(|pool| LooseName::of_pool(pool, assignee.as_str(), &config)));
     }

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use api::command::Command;
 use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::paths::Root;
 use base::terminal::{Cell, Screen, printable, printable_lines};
 use host::home::home_of;
 use setup::config::Config;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::config::triage::TriageConfig;
-use setup::roster::{Home, Persona, ProfileText, Roster, did_you_mean, unread_profile};
+use setup::roster::{Home, ProfileDefinition, ProfileText, Roster, did_you_mean, unread_profile};
 
 /// List the profiles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,14 +43,19 @@ pub struct NamedProfile {
 }
 
 impl NamedProfile {
-    fn from_found(name: &str, found: &Found<'_, Persona>, roster: &Roster, config: &Config) -> Option<Self> {
+    fn from_found(
+        name: &str,
+        found: &Lookup<'_, ProfileDefinition>,
+        roster: &Roster,
+        config: &Config,
+    ) -> Option<Self> {
         let profile: Profile = name.parse().ok()?;
         let (described, defect) = match found {
-            Found::Usable(persona) => (Some(persona.describe()), None),
-            Found::Disabled(defect) => (None, Some(defect.to_string())),
-            Found::Absent => return None,
+            Lookup::Usable(persona) => (Some(persona.describe()), None),
+            Lookup::Disabled(defect) => (None, Some(defect.to_string())),
+            Lookup::Absent => return None,
         };
-        let is_shipped = matches!(found, Found::Usable(persona) if persona.is_shipped);
+        let is_shipped = matches!(found, Lookup::Usable(persona) if persona.is_shipped);
         let proposes = is_shipped && ProposalKind::ALL.iter().any(|kind| TriageConfig::key(*kind) == name);
         Some(NamedProfile {
             name: name.to_owned(),
@@ -112,7 +117,8 @@ fn unknown(name: &Profile, roster: &Roster, root: &Root) -> Failure {
 impl Command for ListProfiles {
     fn show(reply: &Vec<NamedProfile>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No profiles. Create one with: supervisor profile create NAME"));
+            screen
+                .line(cli_context::repeated("No profiles. Create one with: supervisor profile create NAME"));
             return;
         }
         let rows = reply.iter().map(|named| {

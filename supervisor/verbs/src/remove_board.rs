@@ -57,7 +57,7 @@ impl Verb for RemoveBoard {
         let mut out = service.take_out(&slug, being)?;
         // No new request reaches the board from here on. The daemon's owner loop knows the runs started before, and
         // refuses if one of them is live.
-        if let Some(daemon) = OwnerLink::of(&service) {
+        if let Some(daemon) = OwnerLink::from_service(&service) {
             daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten()?;
         }
         tokio::time::timeout(TIMEOUT, out.closed()).await.map_err(|_| {

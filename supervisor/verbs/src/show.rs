@@ -15,8 +15,8 @@ use super::parse;
 use super::time_limit::TimeLimitLine;
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::invocation::Invocation;
 use base::terminal::{Ink, Screen, printable, printable_lines};
 use base::time::timestamp;
@@ -231,7 +231,8 @@ impl Command for Show {
         if !reply.runs.is_empty() {
             screen.heading("Runs");
             if reply.more.contains(&More::Runs) {
-                screen.line(given::repeated(&format!("There are older ones: supervisor runs {}", task.id)));
+                let hint = format!("There are older ones: supervisor runs {}", task.id);
+                screen.line(cli_context::repeated(&hint));
             }
             runs::table(&reply.runs, screen);
             if let Some((run, line)) = reply.runs.iter().rev().find_map(end_text::line) {
@@ -240,8 +241,8 @@ impl Command for Show {
             if let Some((run, report)) =
                 reply.runs.iter().rev().find_map(confinement).filter(|(_, report)| !report.is_whole())
             {
-                let text =
-                    given::repeated(&format!("{}: supervisor show {} --verbose", report.summary(), task.id));
+                let hint = format!("{}: supervisor show {} --verbose", report.summary(), task.id);
+                let text = cli_context::repeated(&hint);
                 field(screen, &format!("sandbox {run}"), &printable(&text));
             }
         }

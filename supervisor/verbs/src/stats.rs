@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::usage_text;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, confine_to};
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::terminal::Screen;
 
 /// Show task counts by status and assignee, and usage
@@ -64,7 +64,7 @@ impl Command for Stats {
             screen.heading("By assignee");
             screen.table(["ASSIGNEE", "STATUS", "TASKS"], rows);
             if !reply.more.is_empty() {
-                screen.line(given::repeated("There are more: supervisor assignees lists all."));
+                screen.line(cli_context::repeated("There are more: supervisor assignees lists all."));
             }
         }
         show_used("Used today", &reply.used_today, screen);

@@ -30,7 +30,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, confine_to};
 use base::failure::Failure;
 use base::owner::{Owner, OwnerLock};
 use base::terminal::Screen;
-use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, troubles};
+use daemon::{Broken, Event, LiveRun, OwnerLink, PoolUse, problems};
 use host::socket_file::in_its_place;
 use host::usage::{Tree, Usage};
 use setup::config::definitions::Defect;
@@ -311,7 +311,7 @@ impl Status {
         let of_tenant = self.tenant.as_ref().and_then(|tenant| limits.of_tenant(tenant));
         let of_one = self.tenant.as_ref().map(|_| limits.without_reserve(limits.total()));
         let of_assignee = self.assignee.as_ref().and_then(|assignee| {
-            let share = call.service.roster().share(assignee, &config);
+            let share = call.service.roster().pool_claim(assignee, &config);
             let of_lane = share.lane.as_ref().and_then(|lane| limits.of_lane(lane, share.most_of_lane));
             limits.of_profile(assignee, share.most_of_profile).into_iter().chain(of_lane).min()
         });
@@ -336,7 +336,7 @@ impl Verb for Status {
     }
 
     async fn run(self, call: Call) -> Result<StatusReport, Failure> {
-        let snapshot = match OwnerLink::of(&call.service) {
+        let snapshot = match OwnerLink::from_service(&call.service) {
             Some(daemon) => Some(daemon.ask(Event::Look).await?),
             None => None,
         };
@@ -353,7 +353,7 @@ impl Verb for Status {
                 let is_spent = |hold: &Hold| hold.kind == HoldKind::Budget && !hold.is_over(asked_at);
                 let spent: Vec<Hold> = view.holds()?.into_iter().filter(is_spent).collect();
                 let open = OpenRunRecords::read(view, is_alone, tenant, assignee, &actor)?;
-                let silent = (troubles::failing(view, &actor)?, troubles::paused(view)?);
+                let silent = (problems::failing(view, &actor)?, problems::paused(view)?);
                 Ok((counts, open, view.waiting_tasks(tenant, assignee, LISTED)?, (spent, silent)))
             })
             .await;
@@ -420,7 +420,7 @@ impl Verb for Status {
             spent_budgets,
             failing_channels,
             paused_plugins,
-            unheard: call.service.unheard(),
+            unheard: call.service.unreachable(),
             ticks: open.ticks,
             failed_schedules: open.failed_schedules,
             stuck_schedules: open.stuck_schedules,

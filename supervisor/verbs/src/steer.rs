@@ -52,8 +52,8 @@ fn timeout() -> WrittenDuration {
 
 /// Notifies the daemon of a message to the agent of a task.
 pub(super) fn ring(call: &Call, task: &TaskId) {
-    if let Some(daemon) = OwnerLink::of(&call.service) {
-        daemon.ring(&TaskKey { board: call.board_name().clone(), task: task.clone() });
+    if let Some(daemon) = OwnerLink::from_service(&call.service) {
+        daemon.wake_run(&TaskKey { board: call.board_name().clone(), task: task.clone() });
     }
 }
 

@@ -58,7 +58,7 @@ impl Verb for Stop {
             (false, false, false) => StopMode::Drain,
         };
         let gone = || Failure::new(Code::TryAgain, "the daemon is already stopping");
-        let daemon = OwnerLink::of(&call.service).ok_or_else(gone)?;
+        let daemon = OwnerLink::from_service(&call.service).ok_or_else(gone)?;
         let plan: StopPlan = daemon.ask(|reply| Event::Stop(mode, reply)).await.map_err(|_| gone())?;
         let mut unserved: Vec<_> = call.service.refusals().into_keys().collect();
         unserved.retain(|board| call.service.root().has_runs_of(board));

@@ -6,7 +6,7 @@ use workspace::WorkspaceSpec;
 use api::Call;
 use base::exit::Code;
 use base::failure::Failure;
-use host::account::login;
+use host::unix_user::login;
 use setup::config::tenants::TenantConfig;
 
 /// Fills in the assignee and the policy that a tenant's task does not name. A worker's task gets the values that its

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::usage_text::bytes_brief;
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking, confine_to, require_own};
+use base::cli_context;
 use base::exit::Code;
 use base::failure::Failure;
-use base::given;
 use base::terminal::{Cell, Screen};
 use base::time::duration::processor;
 use host::disk_use::DiskUse;
@@ -147,7 +147,7 @@ impl Verb for ListTenants {
 impl Command for ListTenants {
     fn show(reply: &Vec<TenantLine>, screen: &mut Screen) {
         if reply.is_empty() {
-            screen.line(given::repeated("No tenants. Create one with: supervisor tenant create NAME"));
+            screen.line(cli_context::repeated("No tenants. Create one with: supervisor tenant create NAME"));
             return;
         }
         let rows = reply.iter().map(|line| {

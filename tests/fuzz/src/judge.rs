@@ -101,8 +101,9 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let usual = take_hook();
         set_hook(Box::new(move |panic| {
-            let is_ours =
-                SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = panic_text(panic)).is_some());
+            let is_ours = SAID.with_borrow_mut(|panic_text| {
+                panic_text.as_mut().map(|panic_text| *panic_text = panic_text(panic)).is_some()
+            });
             if !is_ours {
                 usual(panic);
             }
@@ -110,8 +111,8 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     });
     SAID.set(Some(String::new()));
     let called = catch_unwind(AssertUnwindSafe(call));
-    let said = SAID.take().unwrap_or_default();
-    called.map_err(|_| said)
+    let panic_text = SAID.take().unwrap_or_default();
+    called.map_err(|_| panic_text)
 }
 
 fn panic_text(panic: &PanicHookInfo<'_>) -> String {

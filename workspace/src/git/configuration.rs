@@ -10,22 +10,22 @@ const FILES: [&str; 3] = ["core.excludesfile", "core.attributesfile", "include.p
 /// Returns the user's own existing files of git's configuration, with the files that they name. The files are read as
 /// git reads them, which may wait. So the caller is a process that is not confined yet, and that may be ended.
 pub fn own_configuration() -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for file in [Config::find_global(), Config::find_xdg()].into_iter().flatten() {
-        found.extend(named_by(&file));
-        found.push(file);
+        paths.extend(named_by(&file));
+        paths.push(file);
     }
     // Paths that git reads by default (git-config(1), gitignore(5), gitattributes(5)).
     if let Some(xdg) =
         std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))
     {
         // Not the whole directory, because it may hold passwords (git-credential-store(1)).
-        found.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
+        paths.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
     }
-    found.retain(|path| path.exists());
-    found.sort();
-    found.dedup();
-    found
+    paths.retain(|path| path.exists());
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 fn home() -> Option<PathBuf> {
@@ -47,7 +47,7 @@ fn named_by(file: &Path) -> Vec<PathBuf> {
         let value = Path::new(value);
         named.extend(match (value.strip_prefix("~"), file.parent()) {
             (Ok(rest), _) => home().map(|home| home.join(rest)),
-            (Err(_), Some(beside)) => Some(beside.join(value)),
+            (Err(_), Some(directory)) => Some(directory.join(value)),
             (Err(_), None) => None,
         });
     });

@@ -24,7 +24,7 @@ pub enum Layout {
 
 impl Layout {
     /// Returns the layout by the place of the repository's files. Some users may not read them.
-    pub(super) fn of(git: &Path) -> Self {
+    pub(super) fn from_path(git: &Path) -> Self {
         let is = |path: &Path, name: &str| path.file_name().is_some_and(|found| found == name);
         let common = git.parent().filter(|above| is(above, "worktrees")).and_then(Path::parent);
         match common {
@@ -157,7 +157,7 @@ mod tests {
         let (layout, hint) = refusal(&project);
         assert_eq!(layout, Layout::Bare { bare: bare.clone() });
         assert!(hint.contains(&format!("git clone {} ", bare.display())), "{hint}");
-        let of = |path: &str| Layout::of(Path::new(path));
+        let of = |path: &str| Layout::from_path(Path::new(path));
         assert_eq!(of("/p/.bare/worktrees/feature"), Layout::Bare { bare: "/p/.bare".into() });
         assert_eq!(of("/p/.git/worktrees/feature"), Layout::Worktree { main: "/p".into() });
         assert_eq!(of("/p/.git/modules/sub"), Layout::Submodule);

@@ -229,12 +229,12 @@ mod tests {
         fs::write(fixture.root.join("README"), "first\nsecond\n").unwrap();
         fs::write(fixture.root.join("new"), "new").unwrap();
 
-        let told = evidence(&fixture.root, Some(&base)).unwrap();
-        assert_eq!(told.head, head(&fixture.root).unwrap());
-        let subjects: Vec<&str> = told.commits.iter().map(|commit| commit.subject.as_str()).collect();
+        let gathered = evidence(&fixture.root, Some(&base)).unwrap();
+        assert_eq!(gathered.head, head(&fixture.root).unwrap());
+        let subjects: Vec<&str> = gathered.commits.iter().map(|commit| commit.subject.as_str()).collect();
         assert_eq!(subjects, [format!("{}…", "x".repeat(200)).as_str(), "add a"]);
         assert_eq!(
-            paths(&told),
+            paths(&gathered),
             [
                 ("README", PathChange::Modified),
                 ("a", PathChange::Added),
@@ -242,7 +242,7 @@ mod tests {
                 ("new", PathChange::Untracked)
             ]
         );
-        assert_eq!((told.files, told.insertions, told.deletions), (4, Some(6), Some(3)));
+        assert_eq!((gathered.files, gathered.insertions, gathered.deletions), (4, Some(6), Some(3)));
     }
 
     #[test]
@@ -258,9 +258,9 @@ mod tests {
         fixture.git(&["update-index", "--assume-unchanged", "code"]);
         fs::write(fixture.root.join("code"), "1\nevil\n").unwrap();
 
-        let told = evidence(&fixture.root, Some(&base)).unwrap();
-        assert_eq!(paths(&told), [("back", PathChange::Modified), ("code", PathChange::Modified)]);
-        assert_eq!(told.files, 2);
+        let gathered = evidence(&fixture.root, Some(&base)).unwrap();
+        assert_eq!(paths(&gathered), [("back", PathChange::Modified), ("code", PathChange::Modified)]);
+        assert_eq!(gathered.files, 2);
     }
 
     #[test]
@@ -273,9 +273,12 @@ mod tests {
         for n in 0..60 {
             fs::write(fixture.root.join(format!("file {n}")), "").unwrap();
         }
-        let told = evidence(&fixture.root, None).unwrap();
-        assert_eq!((told.commits.len(), told.more_commits), (20, 10));
-        assert_eq!((told.changed.len(), told.files, told.commits[0].subject.as_str()), (50, 60, "commit 29"));
+        let gathered = evidence(&fixture.root, None).unwrap();
+        assert_eq!((gathered.commits.len(), gathered.more_commits), (20, 10));
+        assert_eq!(
+            (gathered.changed.len(), gathered.files, gathered.commits[0].subject.as_str()),
+            (50, 60, "commit 29")
+        );
     }
 
     #[test]
@@ -288,8 +291,8 @@ mod tests {
         let prepared = worktree.prepare(&crate::Base::Head, None).unwrap();
         let base = prepared.branch.unwrap().head_commit;
         fixture.commit(&prepared.path, "mine");
-        let told = evidence(&prepared.path, Some(&base)).unwrap();
-        assert_eq!((told.commits.len(), told.commits[0].subject.as_str()), (1, "mine"));
+        let gathered = evidence(&prepared.path, Some(&base)).unwrap();
+        assert_eq!((gathered.commits.len(), gathered.commits[0].subject.as_str()), (1, "mine"));
         assert_eq!(evidence(&prepared.path, None).unwrap().commits.len(), 2);
     }
 
@@ -301,8 +304,8 @@ mod tests {
         let base = prepared.branch.unwrap().head_commit;
         fs::write(prepared.path.join("a"), "1\n").unwrap();
         fixture.commit(&prepared.path, "mine");
-        let told = evidence(&prepared.path, Some(&base)).unwrap();
-        assert_eq!((told.commits.len(), told.commits[0].subject.as_str()), (1, "mine"));
+        let gathered = evidence(&prepared.path, Some(&base)).unwrap();
+        assert_eq!((gathered.commits.len(), gathered.commits[0].subject.as_str()), (1, "mine"));
         assert_eq!(evidence(&fixture.root, Some(&base)).unwrap().commits, []);
     }
 }

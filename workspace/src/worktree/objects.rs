@@ -53,19 +53,20 @@ impl<'a> Objects<'a> {
     pub(super) fn take(dir: &Path, source: &'a Source) -> Result<Self, WorktreeError> {
         let failed = |source| WorktreeError::Publish { path: dir.to_owned(), source };
         let not_stored = |error| WorktreeError::Store { path: source.common.join("objects"), source: error };
-        let own = Odb::new().map_err(failed)?;
-        own.add_disk_alternate(&dir.to_string_lossy()).map_err(failed)?;
+        let private_objects = Odb::new().map_err(failed)?;
+        private_objects.add_disk_alternate(&dir.to_string_lossy()).map_err(failed)?;
         let mut names = HashSet::new();
-        own.foreach(|name| {
-            names.insert(*name);
-            true
-        })
-        .map_err(failed)?;
+        private_objects
+            .foreach(|name| {
+                names.insert(*name);
+                true
+            })
+            .map_err(failed)?;
         let shared = source.git().odb().map_err(not_stored)?;
         let (mut broken, mut kinds) =
-            (HashMap::new(), Kinds { own: &own, shared: &shared, found: HashMap::new() });
+            (HashMap::new(), Kinds { own: &private_objects, shared: &shared, found: HashMap::new() });
         for name in &names {
-            let Ok(object) = own.read(*name) else {
+            let Ok(object) = private_objects.read(*name) else {
                 broken.insert(*name, UNREADABLE);
                 continue;
             };
@@ -74,7 +75,7 @@ impl<'a> Objects<'a> {
                 Err(why) => drop(broken.insert(*name, why)),
             }
         }
-        Ok(Self { own, shared, names, broken, looked: HashMap::new() })
+        Ok(Self { own: private_objects, shared, names, broken, looked: HashMap::new() })
     }
 
     /// Returns the reason why an object, or an object that it names, is not complete in the repository; none if all
@@ -140,11 +141,11 @@ impl Kinds<'_> {
     /// Refuses an object at which git fails.
     fn examine(&mut self, kind: ObjectType, data: &[u8]) -> Result<(), &'static str> {
         let parts = parts(kind, data)?;
-        let is_right = parts.iter().all(|part| self.of(part.id).is_none_or(|kind| kind == part.kind));
+        let is_right = parts.iter().all(|part| self.kind_of(part.id).is_none_or(|kind| kind == part.kind));
         if is_right { Ok(()) } else { Err(MISNAMED) }
     }
 
-    fn of(&mut self, id: Oid) -> Option<ObjectType> {
+    fn kind_of(&mut self, id: Oid) -> Option<ObjectType> {
         let (own, shared) = (self.own, self.shared);
         let header = || own.read_header(id).or_else(|_| shared.read_header(id));
         *self.found.entry(id).or_insert_with(|| header().ok().map(|(_, kind)| kind))

@@ -16,10 +16,10 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self::of(Fixture::new())
+        Self::from_fixture(Fixture::new())
     }
 
-    fn of(fixture: Fixture) -> Self {
+    fn from_fixture(fixture: Fixture) -> Self {
         let worktree = fixture.worktree("t_1");
         let path = worktree.prepare(&Base::Head, None).unwrap().path;
         let own = fixture.root.join(".git/supervisor/t_1");
@@ -88,7 +88,7 @@ fn objects_and_branch_are_taken_over_and_nothing_private_is_left() {
 fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.sharedRepository", "group"]);
-    let bench = Bench::of(fixture);
+    let bench = Bench::from_fixture(fixture);
     let commit = bench.commit();
     bench.worktree.seal().unwrap();
     let mode = |path: &str| {
@@ -108,7 +108,7 @@ fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
 fn objects_of_git_lfs_are_taken_over_if_they_are_what_their_names_say() {
     let fixture = Fixture::new();
     fixture.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
-    let bench = Bench::of(fixture);
+    let bench = Bench::from_fixture(fixture);
     let name = hex::encode(<sha2::Sha256 as sha2::Digest>::digest("large"));
     let place = |name: &str| format!("lfs/objects/{}/{}/{name}", &name[..2], &name[2..4]);
     let other = name.chars().rev().collect::<String>();

@@ -61,7 +61,7 @@ impl Worktree {
         })?;
         source.shared(|| self.tie(&links))?;
         let private = self.private(&links);
-        let tip = private.left().map(|tip| tip.to_string());
+        let tip = private.removed_tip().map(|tip| tip.to_string());
         let Published { gone, not_kept } = if private.given().is_some() {
             private.publish(&source)?
         } else {

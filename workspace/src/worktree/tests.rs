@@ -24,7 +24,7 @@ fn a_worktree_is_made_on_a_branch_of_its_own_from_head() {
     let fixture = Fixture::new();
     let prepared = prepare(&fixture.worktree("t_1"));
     let head = fixture.git(&["rev-parse", "HEAD"]);
-    assert_eq!((prepared.made, prepared.kind), (Made::Created, Kind::Worktree));
+    assert_eq!((prepared.made, prepared.kind), (Preparation::Created, Kind::Worktree));
     assert_eq!(prepared.path, fixture.root.join(".worktrees/t_1"));
     let expected = Branch { name: "task/t_1".to_owned(), base_commit: head.clone(), head_commit: head };
     assert_eq!(prepared.branch, Some(expected));
@@ -75,7 +75,7 @@ fn a_retry_finds_uncommitted_and_committed_work_untouched() {
     fs_err::write(first.path.join("draft"), "unsaved").unwrap();
     fixture.git_in(&first.path, &["add", "README"]);
     let second = prepare(&worktree);
-    assert_eq!((second.made, second.place), (Made::Reused, first.place));
+    assert_eq!((second.made, second.place), (Preparation::Reused, first.place));
     assert_eq!(fixture.git_in(&second.path, &["status", "--porcelain"]), "M  README\n?? draft");
     let (before, after) = (first.branch.unwrap(), second.branch.unwrap());
     assert_eq!(after.base_commit, before.base_commit);
@@ -124,7 +124,7 @@ fn every_half_made_state_is_repaired() {
         let path = prepare(&worktree).path;
         spoil(&fixture, &path, &fixture.root.join(".git/worktrees/t_1"));
         let again = worktree.prepare(&Base::Head, None).unwrap_or_else(|error| panic!("{state}: {error:?}"));
-        let expected = if state == "only the branch" { Made::Created } else { Made::Repaired };
+        let expected = if state == "only the branch" { Preparation::Created } else { Preparation::Repaired };
         assert_eq!(again.made, expected, "{state}");
         assert_sound(&fixture, &again);
     }
@@ -156,10 +156,10 @@ fn broken_ties_are_mended_and_the_work_in_the_tree_stays() {
         fs_err::write(path.join("README"), "changed").unwrap();
         spoil(&path, &fixture.root.join(".git/worktrees/t_1"));
         let again = worktree.prepare(&Base::Head, None).unwrap_or_else(|error| panic!("{state}: {error:?}"));
-        assert_eq!(again.made, Made::Repaired, "{state}");
+        assert_eq!(again.made, Preparation::Repaired, "{state}");
         assert_eq!(fixture.git_in(&path, &["status", "--porcelain"]), "M README", "{state}");
         fixture.commit(&path, "goes on");
-        assert_eq!(worktree.prepare(&Base::Head, None).unwrap().made, Made::Reused, "{state}");
+        assert_eq!(worktree.prepare(&Base::Head, None).unwrap().made, Preparation::Reused, "{state}");
     }
 }
 
@@ -172,7 +172,7 @@ fn a_repository_that_moved_takes_its_worktrees_with_it() {
     let new = fixture.root.join("new");
     fs_err::rename(&old, &new).unwrap();
     let again = prepare(&Worktree::new(&new, Name::new("t_1").unwrap()));
-    assert_eq!(again.made, Made::Repaired);
+    assert_eq!(again.made, Preparation::Repaired);
     assert_eq!(fixture.git_in(&again.path, &["status", "--porcelain"]), "");
 }
 
@@ -390,7 +390,7 @@ fn a_linked_worktree_can_itself_be_the_repository() {
     assert_eq!(prepared.path, feature.join(".worktrees/t_1"));
     assert_eq!(prepared.branch.unwrap().base_commit, fixture.git(&["rev-parse", "feature"]));
     assert_eq!(fixture.git_in(&feature, &["status", "--porcelain"]), "");
-    assert_eq!(prepare(&worktree).made, Made::Reused);
+    assert_eq!(prepare(&worktree).made, Preparation::Reused);
 }
 
 #[test]
@@ -425,5 +425,5 @@ fn a_repository_of_another_user_is_opened_only_as_that_user() {
         });
         owner.join().unwrap()
     });
-    assert_eq!((prepared.made, prepared.owner.uid), (Made::Created, 60_001));
+    assert_eq!((prepared.made, prepared.owner.uid), (Preparation::Created, 60_001));
 }

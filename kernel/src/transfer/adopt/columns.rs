@@ -10,15 +10,15 @@ use crate::transfer::peer::{PeerBoard, PeerRow};
 
 /// Treatment of a column's values.
 #[derive(Clone, Copy)]
-enum Fate {
+enum ColumnUse {
     /// The values are imported into some column.
-    Taken,
+    Imported,
     /// The values are left out, for this reason.
-    Left(&'static str),
+    Omitted(&'static str),
 }
 
-const CLAIM: Fate = Fate::Left("a claim of the other program is not valid here");
-const PROCESS: Fate = Fate::Left("a process of the other program is not watched here");
+const CLAIM: ColumnUse = ColumnUse::Omitted("a claim of the other program is not valid here");
+const PROCESS: ColumnUse = ColumnUse::Omitted("a process of the other program is not watched here");
 
 /// Columns that are imported.
 const TAKEN: [(&str, &str); 7] = [
@@ -45,34 +45,34 @@ const TAKEN: [(&str, &str); 7] = [
 ];
 
 /// Returns the treatment of a column.
-fn fate(table: &str, column: &str) -> Fate {
+fn fate(table: &str, column: &str) -> ColumnUse {
     match (table, column) {
         ("tasks" | "task_runs", "claim_lock" | "claim_expires") => CLAIM,
         ("tasks" | "task_runs", "worker_pid") => PROCESS,
-        ("tasks", "current_run_id") => Fate::Left("no run goes on after an import"),
+        ("tasks", "current_run_id") => ColumnUse::Omitted("no run goes on after an import"),
         _ if TAKEN
             .iter()
             .any(|(name, taken)| *name == table && taken.split(' ').any(|one| one == column)) =>
         {
-            Fate::Taken
+            ColumnUse::Imported
         }
-        _ => Fate::Left("this program does not know the column"),
+        _ => ColumnUse::Omitted("this program does not know the column"),
     }
 }
 
 /// Reports every value that is not imported.
-pub(super) fn tell(peer: &PeerBoard, notes: &mut Notes) {
+pub(super) fn add_notes(peer: &PeerBoard, notes: &mut Notes) {
     for table in &peer.unknown {
-        notes.left(&PeerRow::new(), &format!("table {table} is not known to this program"));
+        notes.omitted(&PeerRow::new(), &format!("table {table} is not known to this program"));
     }
     for (table, rows) in &peer.rows {
         for row in rows {
             for (column, value) in row.iter().filter(|(_, value)| **value != Cell::Null) {
-                if let Fate::Left(why) = fate(table, column) {
-                    notes.left(row, &format!("values of {table}.{column}: {why}"));
+                if let ColumnUse::Omitted(why) = fate(table, column) {
+                    notes.omitted(row, &format!("values of {table}.{column}: {why}"));
                 }
                 if let Some(why) = unfit(table, row, column) {
-                    notes.left(row, &format!("values of {table}.{column} are {why}"));
+                    notes.omitted(row, &format!("values of {table}.{column} are {why}"));
                 }
                 if matches!(value, Cell::Text(text) if text.contains(['\0', '\u{fffd}'])) {
                     notes.changed(

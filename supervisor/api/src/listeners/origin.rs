@@ -20,7 +20,8 @@ pub(super) fn is_of(group: ConnectionGroup, run: &Run) -> bool {
 
 /// True if a process is the worker or its descendant. An orphaned process becomes a child of the worker's shim.
 fn is_beneath(pid: i32, worker: i32) -> bool {
-    let parent = |pid: i32| ProcessStat::of(pid).ok().map(|stat| stat.parent).filter(|parent| *parent > 1);
+    let parent =
+        |pid: i32| ProcessStat::of_process(pid).ok().map(|stat| stat.parent).filter(|parent| *parent > 1);
     let shim = parent(worker);
     std::iter::successors(Some(pid), |pid| parent(*pid))
         .take(ABOVE)

@@ -61,7 +61,7 @@ pub struct Drawn {
 
 impl Drawn {
     /// Returns the part of a piece that goes to the terminal.
-    pub fn of(&mut self, piece: &str) -> String {
+    pub fn cleaned(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {
             self.take(c, &mut out);
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn drawn(text: &str) -> String {
-        Drawn::default().of(text)
+        Drawn::default().cleaned(text)
     }
 
     #[test]
@@ -352,13 +352,13 @@ mod tests {
         let text = "a\x1b]52;c;x\x1b\\b\x1b[?1049h\x1b[31mc\x1b[6nd";
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
             let mut filter = Drawn::default();
-            let out = filter.of(&text[..at]) + &filter.of(&text[at..]);
+            let out = filter.cleaned(&text[..at]) + &filter.cleaned(&text[at..]);
             assert_eq!(out, "ab\x1b[?1049h\x1b[31mcd");
             assert!(filter.is_full_screen());
         }
         let mut filter = Drawn::default();
-        filter.of(&format!("\x1b]{}", "x".repeat(1_000_000)));
-        filter.of(&format!("\x1b[{}", "1;".repeat(500_000)));
+        filter.cleaned(&format!("\x1b]{}", "x".repeat(1_000_000)));
+        filter.cleaned(&format!("\x1b[{}", "1;".repeat(500_000)));
         assert!(filter.sequence.capacity() < 1024, "{}", filter.sequence.capacity());
     }
 

@@ -34,12 +34,12 @@ pub(super) fn guarded(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(at) = rest.find(['\n', '\x1b']) {
         escape(&rest[..at], &mut shown);
-        let own = if rest[at..].starts_with('\n') { 1 } else { own_sequence(&rest[at..]) };
-        match own {
+        let length = if rest[at..].starts_with('\n') { 1 } else { own_sequence(&rest[at..]) };
+        match length {
             0 => shown.extend('\x1b'.escape_unicode()),
             length => shown.push_str(&rest[at..at + length]),
         }
-        rest = &rest[at + own.max(1)..];
+        rest = &rest[at + length.max(1)..];
     }
     escape(rest, &mut shown);
     Cow::Owned(shown)

@@ -158,19 +158,19 @@ impl Screen {
             taken += **width + usize::from(GAP);
             taken <= self.width + usize::from(GAP)
         };
-        let kept = widths[..widths.len().saturating_sub(1)].iter().take_while(fits).count().max(1);
+        let count = widths[..widths.len().saturating_sub(1)].iter().take_while(fits).count().max(1);
         let named = |(name, cell): (&&str, Cell)| {
             let label = if name.is_empty() { String::new() } else { format!("{}: ", name.to_lowercase()) };
             (!cell.is_absent()).then(|| format!("{label}{}", cell.text))
         };
         let below = |row: &mut Vec<Cell>| {
-            let mut rest = header[kept..].iter().zip(row.split_off(kept)).map(named).collect::<Vec<_>>();
+            let mut rest = header[count..].iter().zip(row.split_off(count)).map(named).collect::<Vec<_>>();
             let last = rest.pop();
             let last: Vec<String> = last.into_iter().flatten().collect();
             vec![rest.into_iter().flatten().collect(), last]
         };
         let details = rows.iter_mut().map(below).collect();
-        let lines = self.layout(&header[..kept], rows, Overflow::Exceed);
+        let lines = self.layout(&header[..count], rows, Overflow::Exceed);
         self.detailed(lines, details);
     }
 
@@ -263,8 +263,8 @@ fn shrunk(mut widths: Vec<usize>, least: &[usize], terminal: usize) -> Vec<usize
             None => break,
         }
     }
-    let left = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
-    *tail = (*tail).min(left.max(LAST));
+    let available = terminal.saturating_sub(others.iter().sum::<usize>() + gaps);
+    *tail = (*tail).min(available.max(LAST));
     widths
 }
 

@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::WrittenDuration;
-use super::written::Written;
+use super::seconds_or_text::SecondsOrText;
 
 const WHOLE: &str = "%Y-%m-%d %H:%M:%S %:z";
 
@@ -204,8 +204,8 @@ fn parse_absolute(text: &str, now: jiff::Timestamp) -> Result<Option<Timestamp>,
 /// Converts a time to the board's type. Refuses times before 1970 and from `OPEN_END` on, which stands for "no end".
 fn kernel_time(at: jiff::Timestamp, text: &str) -> Result<Timestamp, WhenError> {
     let at = Timestamp::from_micros(at.as_microsecond());
-    let kept = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
-    if kept { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
+    let is_storable = (Timestamp::from_micros(0)..Timestamp::OPEN_END).contains(&at);
+    if is_storable { Ok(at) } else { Err(WhenError::Unknown(text.to_owned())) }
 }
 
 /// Written with an offset, so that every reader understands the same point.
@@ -226,9 +226,12 @@ impl Serialize for When {
 
 impl<'de> Deserialize<'de> for When {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::take(deserializer, "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z")? {
-            Written::Seconds(seconds) => format!("@{seconds}"),
-            Written::Text(text) => text,
+        match SecondsOrText::take(
+            deserializer,
+            "epoch seconds, or a time such as 2h or 2026-11-23T09:00:00Z",
+        )? {
+            SecondsOrText::Seconds(seconds) => format!("@{seconds}"),
+            SecondsOrText::Text(text) => text,
         }
         .parse()
         .map_err(serde::de::Error::custom)

@@ -10,7 +10,7 @@ use super::conversation::Conversation;
 use super::rate_limit::SenderRates;
 use delivery::notify::{ChatApi, Undelivered};
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard};
+use setup::automation::chat::{ChatFile, IncomingMessage};
 use setup::config::notify::Channel;
 
 /// Longest pause before a reply that a service may ask for.
@@ -55,14 +55,14 @@ impl Bridge {
     }
 
     /// Carries out a message. Returns the reply; none if the message is not for this chat.
-    pub(super) async fn reply(&self, conversation: &mut Conversation, incoming: &Heard) -> Option<String> {
+    pub(super) async fn reply(&self, conversation: &mut Conversation, incoming: &IncomingMessage) -> Option<String> {
         // Panics are caught, because the service would send the message again without end.
         let answer = AssertUnwindSafe(conversation.reply_to(incoming)).catch_unwind().await;
         answer.unwrap_or_else(|_| Some("It failed inside the supervisor; its log has the reason.".to_owned()))
     }
 
     /// Carries out a message, and sends the reply. A reply that cannot be sent is dropped.
-    pub(super) async fn handle(&self, conversation: &mut Conversation, incoming: &Heard) {
+    pub(super) async fn handle(&self, conversation: &mut Conversation, incoming: &IncomingMessage) {
         let Some(reply) = self.reply(conversation, incoming).await else { return };
         let thread = Some(incoming.thread.as_str()).filter(|thread| !thread.is_empty());
         for attempt in 1..=REPLIES {

@@ -15,7 +15,7 @@ use super::verb::{ChatCommand, permit};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
 use setup::config::notify::Kind;
 use verbs::{Answer, Approve, Comment, Deny};
 
@@ -47,7 +47,7 @@ enum MessageKind {
 
 impl Conversation {
     /// Carries out a message. Returns the reply; none if the message is not for this chat.
-    pub(super) async fn reply_to(&mut self, incoming: &Heard) -> Option<String> {
+    pub(super) async fn reply_to(&mut self, incoming: &IncomingMessage) -> Option<String> {
         let now = Instant::now();
         let Some(sender) = self.chat.sender(&incoming.sender).cloned() else {
             let is_meant = incoming.is_direct || incoming.text.starts_with('/');
@@ -63,7 +63,7 @@ impl Conversation {
             // Ordinary talk of a group is ignored.
             return None;
         }
-        self.service.chats().heard(&self.name);
+        self.service.chats().received(&self.name);
         match self.rate_limit.count_known(&sender.id, self.chat.per_minute, now) {
             MessageFate::Answer => {}
             MessageFate::Refuse => return Some("Too many messages. Wait a minute.".to_owned()),
@@ -77,7 +77,7 @@ impl Conversation {
         done.unwrap_or_else(|_| Some(Err(late()))).map(|outcome| reply::from_outcome(outcome, is_open))
     }
 
-    async fn act(&self, sender: &Sender, incoming: &Heard, meaning: MessageKind) -> Option<Result<String, Failure>> {
+    async fn act(&self, sender: &Sender, incoming: &IncomingMessage, meaning: MessageKind) -> Option<Result<String, Failure>> {
         let (service, name, chat) = (&self.service, self.name.as_str(), &self.chat);
         let mut chat_command = ChatCommand {
             service,
@@ -102,7 +102,7 @@ impl Conversation {
     }
 }
 
-fn meaning(incoming: &Heard) -> MessageKind {
+fn meaning(incoming: &IncomingMessage) -> MessageKind {
     let text = incoming.text.trim();
     if let Some(rest) = text.strip_prefix('/') {
         let (word, line) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::bridge::Bridge;
 use super::conversation::Conversation;
 use delivery::notify::message_number;
-use setup::automation::chat::{Chatroom, Heard, Known, Repeat};
+use setup::automation::chat::{Chatroom, IncomingMessage, Remembered, Repeat};
 
 /// Carries out a message that was not received before.
 pub(super) async fn take(
@@ -16,11 +16,11 @@ pub(super) async fn take(
     is_direct: bool,
 ) {
     let incoming = incoming(bot_id, data, is_direct);
-    let is_sender = |incoming: &Heard| bridge.chat.sender(&incoming.sender).is_some();
-    let is_known = if incoming.as_ref().is_some_and(is_sender) { Known::Yes } else { Known::No };
+    let is_sender = |incoming: &IncomingMessage| bridge.chat.sender(&incoming.sender).is_some();
+    let is_known = if incoming.as_ref().is_some_and(is_sender) { Remembered::Yes } else { Remembered::No };
     let (channel, room) =
         (data["channel_id"].as_str().unwrap_or_default(), Chatroom { last: message_number(data), is_direct });
-    if bridge.service.chats().heard_in(&bridge.name, channel, room, is_known) == Repeat::Again {
+    if bridge.service.chats().received_in(&bridge.name, channel, room, is_known) == Repeat::Again {
         return;
     }
     if let Some(incoming) = incoming {
@@ -29,7 +29,7 @@ pub(super) async fn take(
 }
 
 /// Returns a person's own words in a message. A thread is a channel of its own.
-fn incoming(bot_id: &str, data: &Value, is_direct: bool) -> Option<Heard> {
+fn incoming(bot_id: &str, data: &Value, is_direct: bool) -> Option<IncomingMessage> {
     let author = &data["author"];
     // 0 is a message, 19 a reply. Forwarded words are another's, and a webhook is no person.
     let is_plain = matches!(data["type"].as_u64(), None | Some(0 | 19));
@@ -44,7 +44,7 @@ fn incoming(bot_id: &str, data: &Value, is_direct: bool) -> Option<Heard> {
     let words = words.trim_start().strip_prefix(&mention).map_or(words, str::trim_start);
     let to_me = data["referenced_message"]["author"]["id"] == bot_id;
     let replied = data["message_reference"]["message_id"].as_str().filter(|_| to_me);
-    Some(Heard {
+    Some(IncomingMessage {
         id: data["id"].as_str()?.to_owned(),
         sender: author["id"].as_str()?.to_owned(),
         chat: data["channel_id"].as_str()?.to_owned(),
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    fn message(more: &Value) -> Option<Heard> {
+    fn message(more: &Value) -> Option<IncomingMessage> {
         let mut data = json!({ "type": 0, "id": "50", "channel_id": "7", "guild_id": "8", "author": { "id": "1" }, "content": "/kanban list" });
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         incoming("9", &data, data["guild_id"].is_null())

@@ -13,7 +13,7 @@ use super::bridge::Bridge;
 use super::conversation::Conversation;
 use super::discord_message::take;
 use delivery::notify::{Undelivered, message_number};
-use setup::automation::chat::{Chatroom, Known};
+use setup::automation::chat::{Chatroom, Remembered};
 
 /// Time limit of the reading. The gateway expects a heartbeat after 41 s.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ fn begin(bridge: &Bridge) {
     }
     let now = u64::try_from(SystemClock.now().as_micros() / 1000).unwrap_or(0);
     let room = Chatroom { last: now.saturating_sub(FIRST) << SHIFT, is_direct: false };
-    chats.heard_in(name, to, room, Known::Yes);
+    chats.received_in(name, to, room, Remembered::Yes);
 }
 
 async fn read_on(

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use delivery::notify::{Socket, Undelivered};
-use setup::automation::chat::Heard;
+use setup::automation::chat::IncomingMessage;
 
 /// Longest silence of a connection; the service sends pings more often.
 const SILENCE: Duration = Duration::from_mins(5);
@@ -51,10 +51,10 @@ async fn acknowledge(socket: &mut Socket, envelope: &Value) -> Result<(), Undeli
 }
 
 /// Returns a person's own words in an event.
-fn incoming(bot_id: &str, envelope: &Value) -> Option<Heard> {
+fn incoming(bot_id: &str, envelope: &Value) -> Option<IncomingMessage> {
     let payload = &envelope["payload"];
     match envelope["type"].as_str()? {
-        "slash_commands" => Some(Heard {
+        "slash_commands" => Some(IncomingMessage {
             id: payload["trigger_id"].as_str()?.to_owned(),
             sender: payload["user_id"].as_str()?.to_owned(),
             chat: payload["channel_id"].as_str()?.to_owned(),
@@ -68,7 +68,7 @@ fn incoming(bot_id: &str, envelope: &Value) -> Option<Heard> {
     }
 }
 
-fn incoming(bot_id: &str, payload: &Value) -> Option<Heard> {
+fn incoming(bot_id: &str, payload: &Value) -> Option<IncomingMessage> {
     let event = &payload["event"];
     // A subtype is an edit, a join or a message of a program.
     let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == bot_id;
@@ -81,7 +81,7 @@ fn incoming(bot_id: &str, payload: &Value) -> Option<Heard> {
     // A command may follow a mention of the bot.
     let mention = format!("<@{bot_id}>");
     let words = words.trim_start().strip_prefix(&mention).map_or(words.as_str(), str::trim_start).to_owned();
-    Some(Heard {
+    Some(IncomingMessage {
         id: payload["event_id"].as_str()?.to_owned(),
         sender: event["user"].as_str()?.to_owned(),
         chat: event["channel"].as_str()?.to_owned(),
@@ -105,7 +105,7 @@ fn text(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn event(more: &Value) -> Option<Heard> {
+    fn event(more: &Value) -> Option<IncomingMessage> {
         let mut event = json!({ "type": "message", "user": "U1", "channel": "C1", "ts": "5.1", "text": "/kanban list", "channel_type": "channel" });
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         incoming("UB", &json!({ "type": "events_api", "payload": { "event_id": "Ev1", "event": event } }))

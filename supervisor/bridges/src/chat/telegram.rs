@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use delivery::notify::Undelivered;
-use setup::automation::chat::Heard;
+use setup::automation::chat::IncomingMessage;
 
 /// Time for which the service holds a request without updates.
 const POLL: Duration = Duration::from_secs(50);
@@ -116,7 +116,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Undelivered> 
 }
 
 /// Returns a person's own words in a message; none for forwarded or foreign ones.
-fn incoming(me: &Me, update: i64, message: Value) -> Option<Heard> {
+fn incoming(me: &Me, update: i64, message: Value) -> Option<IncomingMessage> {
     let message: TelegramMessage = serde_json::from_value(message).ok()?;
     let from = message.from.filter(|from| !from.is_bot)?;
     let is_of_others = message.forward_origin.is_some()
@@ -130,7 +130,7 @@ fn incoming(me: &Me, update: i64, message: Value) -> Option<Heard> {
     let to_me = |replied: &RepliedTo| replied.from.as_ref().is_some_and(|from| from.id == me.id);
     let replied = message.reply_to_message.filter(to_me).map(|replied| replied.message_id.to_string());
     let thread = message.message_thread_id.filter(|_| message.is_topic_message);
-    Some(Heard {
+    Some(IncomingMessage {
         id: format!("{}.{}.{update}.{}", me.id, message.chat.id, message.message_id),
         sender: from.id.to_string(),
         chat: message.chat.id.to_string(),
@@ -159,7 +159,7 @@ mod tests {
         Me { id: 9, username: "fleet_bot".to_owned() }
     }
 
-    fn message(more: &Value) -> Option<Heard> {
+    fn message(more: &Value) -> Option<IncomingMessage> {
         let mut message = json!({
             "message_id": 5, "from": { "id": 1, "is_bot": false }, "chat": { "id": -7, "type": "supergroup" },
             "text": "/kanban@Fleet_bot list"

@@ -20,7 +20,7 @@ use base::invocation::Invocation;
 use base::short_ids;
 use base::terminal::Screen;
 use service::Service;
-use setup::automation::chat::{ChatFile, Heard, May, Sender};
+use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
 use verbs::Resolve;
 
 /// Width of tables, in characters.
@@ -32,7 +32,7 @@ pub(super) struct ChatCommand<'a> {
     pub(super) name: &'a str,
     pub(super) chat: &'a ChatFile,
     pub(super) sender: &'a Sender,
-    pub(super) incoming: &'a Heard,
+    pub(super) incoming: &'a IncomingMessage,
     pub(super) board: BoardName,
     /// Directory in which a new task works.
     pub(super) directory: Option<String>,

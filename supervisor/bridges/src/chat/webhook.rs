@@ -18,7 +18,7 @@ use api::{WholeResponse, Ask, Messages, Verb as _, WholeRequest, whole_response}
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::notify::{ChatApi, Undelivered};
-use setup::automation::chat::{Heard, Posted};
+use setup::automation::chat::{IncomingMessage, Posted};
 use verbs::ListChats;
 
 /// Path before the name of the chat.
@@ -82,7 +82,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
                 None => return Ok(()),
             },
         };
-        let reply = bridge.reply(&mut conversation, &one.heard).await;
+        let reply = bridge.reply(&mut conversation, &one.message).await;
         // A sender that has gone posts it again, and gets the same reply.
         drop(one.reply.send(reply));
     }
@@ -127,7 +127,7 @@ async fn answer(ask: &Ask, whole: WholeRequest) -> Result<Option<String>, Failur
             .hint("`supervisor help docs/chat.md` shows one")
     })?;
     let (reply, answer) = oneshot::channel();
-    inbox.try_send(Posted { heard: message.incoming()?, reply }).map_err(|_| {
+    inbox.try_send(Posted { message: message.incoming()?, reply }).map_err(|_| {
         Failure::new(Code::Throttled, format!("{WAITING} messages of this chat wait"))
             .hint("post it again later")
     })?;
@@ -172,7 +172,7 @@ fn verify(
 }
 
 impl PostedMessage {
-    fn incoming(self) -> Result<Heard, Failure> {
+    fn incoming(self) -> Result<IncomingMessage, Failure> {
         let is_id =
             |text: &str| (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_id(&self.id) {
@@ -192,7 +192,7 @@ impl PostedMessage {
                 "the thread_id of a message has at most {NAME} bytes without control characters"
             )));
         }
-        Ok(Heard {
+        Ok(IncomingMessage {
             id: self.id,
             sender: self.sender,
             chat: self.chat_id,
@@ -208,7 +208,7 @@ impl PostedMessage {
 mod tests {
     use super::*;
 
-    fn posted(chat: &str, thread: &str) -> Result<Heard, Failure> {
+    fn posted(chat: &str, thread: &str) -> Result<IncomingMessage, Failure> {
         let message = serde_json::json!({ "id": "m1", "sender": "1", "chat_id": chat, "thread_id": thread, "text": "/help" });
         serde_json::from_value::<PostedMessage>(message).unwrap().incoming()
     }

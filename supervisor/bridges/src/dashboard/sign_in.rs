@@ -16,7 +16,7 @@ use api::blocking;
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
-use setup::browsers::{self, Begun, NotBegun, Owner, Session, SessionId};
+use setup::browsers::{self, NewSession, Owner, Session, SessionId, SessionRefusal};
 
 /// Size limit of a request for a session, in bytes.
 const LONGEST: usize = 1 << 10;
@@ -58,7 +58,7 @@ pub(super) async fn begin(
     let begun = blocking("the session was not begun", move || {
         asking.browsers().begin(&shown.code, browser, before.as_deref(), shown.replace)
     });
-    let Begun { cookie, key, session } = begun.await?.map_err(refused)?;
+    let NewSession { cookie, key, session } = begun.await?.map_err(refused)?;
     tracing::info!(session = %session.id, person = %session.owner.name, tenant = session.owner.tenant.as_ref().map(tracing::field::display), "session_begun");
     let name = checked.browsers.cookie_name();
     let secure = if checked.origin.starts_with("https://") { "; Secure" } else { "" };
@@ -72,20 +72,22 @@ pub(super) async fn begin(
     Ok((StatusCode::CREATED, [(header::SET_COOKIE, cookie)], axum::Json(body)).into_response())
 }
 
-fn refused(why: NotBegun) -> Failure {
+fn refused(why: SessionRefusal) -> Failure {
     match why {
-        NotBegun::Unknown => Failure::new(Code::NoSession, "this link was used, or is older than 5 minutes")
-            .hint("get another one with: supervisor dashboard"),
-        NotBegun::OfAnother => {
+        SessionRefusal::Unknown => {
+            Failure::new(Code::NoSession, "this link was used, or is older than 5 minutes")
+                .hint("get another one with: supervisor dashboard")
+        }
+        SessionRefusal::OfAnother => {
             Failure::new(Code::NoSession, "this link is for the browser of the user who has asked for it")
                 .hint("get a link for any browser with: supervisor dashboard")
         }
-        NotBegun::Occupied(owner) => {
+        SessionRefusal::Occupied(owner) => {
             let whose = called(&owner);
             Failure::new(Code::Conflict, format!("this browser has a session as {whose}"))
                 .hint("continue only if you requested this link yourself: the present session then ends")
         }
-        NotBegun::Failed(failure) => failure,
+        SessionRefusal::Failed(failure) => failure,
     }
 }
 

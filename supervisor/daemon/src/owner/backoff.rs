@@ -6,8 +6,8 @@
 //!
 //! See decision 0129.
 
+mod breaker_change;
 mod host;
-mod kept;
 #[cfg(test)]
 mod testing;
 
@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{BoardName, Tenant, Timestamp, Waiting, WaitingCode};
 
+pub(crate) use self::breaker_change::BreakerChange;
 pub(crate) use self::host::Died;
 use self::host::HostBreakers;
-pub(crate) use self::kept::Kept;
 use super::wait::{FIRST, Wait, after};
 use crate::run::attempt::Charge;
 use crate::run::environment::Environment;
@@ -50,7 +50,7 @@ impl Breaker {
 
     /// Returns the command that triggers a probe at once, if the breaker is open.
     fn release(&self, environment: &Environment) -> Option<String> {
-        self.is_open().then(|| kept::release(&self.board, &environment.hold()))
+        self.is_open().then(|| breaker_change::release(&self.board, &environment.hold()))
     }
 }
 
@@ -91,13 +91,13 @@ pub struct Backoff {
     /// Broken environments, whose tasks wait.
     broken: BTreeMap<Environment, Breaker>,
     /// Tasks that failed in an environment which then worked for another task: the task may be at fault.
-    suspects: BTreeSet<TaskKey>,
+    suspected_tasks: BTreeSet<TaskKey>,
     /// Waits of single tasks.
     deferred: BTreeMap<TaskKey, Wait>,
     /// Breakers of tenants with several immediate deaths.
     host: HostBreakers,
     /// Breakers that boards are to store, or to remove.
-    kept: Vec<(BoardName, Kept)>,
+    kept: Vec<(BoardName, BreakerChange)>,
 }
 
 impl Default for Backoff {
@@ -108,7 +108,7 @@ impl Default for Backoff {
             is_probed: false,
             shortages: 0,
             broken: BTreeMap::new(),
-            suspects: BTreeSet::new(),
+            suspected_tasks: BTreeSet::new(),
             deferred: BTreeMap::new(),
             host: HostBreakers::default(),
             kept: Vec::new(),
@@ -162,7 +162,7 @@ impl Backoff {
             self.wait(why, times, now)
         } else {
             let wait = Wait::seldom(why, times, now);
-            self.kept.push((board.clone(), Kept::open(environment.hold(), &wait)));
+            self.kept.push((board.clone(), BreakerChange::open(environment.hold(), &wait)));
             wait
         };
         self.broken.insert(environment, Breaker { wait, board, is_kept, by: Some(by), probe: None });
@@ -174,12 +174,12 @@ impl Backoff {
         &mut self,
         key: &TaskKey,
         needs: impl IntoIterator<Item = &'a Environment>,
-        begun: Timestamp,
+        started_at: Timestamp,
         now: Timestamp,
     ) -> bool {
         self.deferred.remove(key);
-        self.suspects.remove(key);
-        let is_mended = |wait: &Wait| wait.is_older_than(begun, now);
+        self.suspected_tasks.remove(key);
+        let is_mended = |wait: &Wait| wait.is_older_than(started_at, now);
         let mut freed = self.pause.take_if(|pause| is_mended(pause)).is_some();
         if self.pause.is_none() {
             self.shortages = 0;
@@ -191,14 +191,14 @@ impl Backoff {
             {
                 freed = true;
                 if breaker.is_open() {
-                    self.kept.push((breaker.board, Kept::Closed(environment.hold())));
+                    self.kept.push((breaker.board, BreakerChange::Closed(environment.hold())));
                 }
                 // The environment works for this task, so the fault may lie with the last one that failed in it.
                 if let Some(by) = breaker.by.filter(|by| by != key) {
-                    if self.suspects.len() == SUSPECTS {
-                        self.suspects.clear();
+                    if self.suspected_tasks.len() == SUSPECTS {
+                        self.suspected_tasks.clear();
                     }
-                    self.suspects.insert(by);
+                    self.suspected_tasks.insert(by);
                 }
             }
         }
@@ -215,7 +215,7 @@ impl Backoff {
 
     /// Returns whom to charge for an environment's failure in a start of this task.
     pub fn charge(&self, key: &TaskKey) -> Charge {
-        if self.suspects.contains(key) { Charge::Task } else { Charge::Environment }
+        if self.suspected_tasks.contains(key) { Charge::Task } else { Charge::Environment }
     }
 
     /// Ends the pause, because no task is left as a probe.
@@ -227,7 +227,7 @@ impl Backoff {
     /// are probed at once.
     pub fn forget(&mut self) {
         self.deferred.clear();
-        self.suspects.clear();
+        self.suspected_tasks.clear();
         self.broken.retain(|_, breaker| breaker.is_open());
         for breaker in self.broken.values_mut() {
             breaker.wait.until = None;
@@ -238,7 +238,7 @@ impl Backoff {
     /// Forgets the waits of a board's tasks.
     pub(crate) fn forget_board(&mut self, board: &BoardName) {
         self.deferred.retain(|key, _| &key.board != board);
-        self.suspects.retain(|key| &key.board != board);
+        self.suspected_tasks.retain(|key| &key.board != board);
         self.broken.retain(|_, breaker| &breaker.board != board);
         self.host.forget_board(board);
     }
@@ -299,13 +299,13 @@ impl Backoff {
     }
 
     pub fn broken(&self) -> Vec<Broken> {
-        let told = |(environment, breaker): (&Environment, &Breaker)| Broken {
+        let to_broken = |(environment, breaker): (&Environment, &Breaker)| Broken {
             what: environment.to_string(),
             why: breaker.wait.why.clone(),
             until: breaker.wait.until,
             release: breaker.release(environment),
         };
-        self.broken.iter().map(told).chain(self.host.broken()).collect()
+        self.broken.iter().map(to_broken).chain(self.host.broken()).collect()
     }
 
     /// Returns the wait of all tasks during a pause or a probe.

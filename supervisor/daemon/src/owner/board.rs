@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kernel::{BoardName, Clock as _};
 
-use super::backoff::Kept;
+use super::backoff::BreakerChange;
 use super::event::Event;
 use super::link::OwnerLink;
 use crate::run::context::Context;
@@ -76,7 +76,7 @@ pub(crate) fn apply_budgets(context: &Context) {
 }
 
 /// Stores a breaker on a board, or removes it. Jobs of one board run in the order of submission.
-pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
+pub(crate) fn keep_breaker(context: &Context, board: &BoardName, change: BreakerChange) {
     let Ok(handle) = context.service.board(board) else { return };
     let Ok(writer) = handle.writer() else { return };
     let done = |result: Result<(), kernel::Error>| {
@@ -84,12 +84,12 @@ pub(crate) fn keep_breaker(context: &Context, board: &BoardName, kept: Kept) {
             tracing::warn!(%error, "breaker_not_kept");
         }
     };
-    match kept {
-        Kept::Open(on, why, until) => {
+    match change {
+        BreakerChange::Open(on, why, until) => {
             tracing::warn!(%board, %on, why, "breaker_open");
             writer.submit(move |board| board.open_breaker(&on, &why, until).map(drop), done);
         }
-        Kept::Closed(on) => {
+        BreakerChange::Closed(on) => {
             tracing::info!(%board, %on, "breaker_closed");
             writer.submit(move |board| board.close_breaker(&on), done);
         }

@@ -91,7 +91,7 @@ async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> R
         Err(_) => Err(format!("the command took longer than {} min", LONGEST.as_secs() / 60)),
         Ok((Err(e), _)) => Err(format!("the end of the command is not known: {e}")),
         Ok((Ok(status), _)) if status.success() => Ok(()),
-        Ok((Ok(status), said)) => Err(format!("the command ended with {status}: {said}")),
+        Ok((Ok(status), output_lines)) => Err(format!("the command ended with {status}: {output_lines}")),
     }
 }
 
@@ -112,17 +112,17 @@ fn in_a_line(text: &str) -> String {
 
 /// Reads to the end, and returns at most the last [`SAID`] bytes, from the beginning of a line.
 async fn last_of(output: Option<impl AsyncRead + Unpin>) -> String {
-    let (mut said, mut part, mut is_cut) = (Vec::new(), vec![0; SAID], false);
+    let (mut output_lines, mut part, mut is_cut) = (Vec::new(), vec![0; SAID], false);
     let Some(mut output) = output else { return String::new() };
     // A read error only shortens the text; the command's exit status decides.
     while let Ok(count) = output.read(&mut part).await
         && count > 0
     {
-        said.extend_from_slice(part.get(..count).unwrap_or_default());
-        is_cut |= said.len() > SAID;
-        said.drain(..said.len().saturating_sub(SAID));
+        output_lines.extend_from_slice(part.get(..count).unwrap_or_default());
+        is_cut |= output_lines.len() > SAID;
+        output_lines.drain(..said.len().saturating_sub(SAID));
     }
-    let text = String::from_utf8_lossy(&said);
+    let text = String::from_utf8_lossy(&output_lines);
     let text = if is_cut { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &text };
     text.trim().to_owned()
 }

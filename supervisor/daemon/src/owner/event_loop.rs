@@ -10,13 +10,13 @@ use super::board::{apply_budgets, follow_set_clock, keep_breaker, note_nonspawna
 use super::dispatcher::Dispatcher;
 use super::event::Event;
 use super::link::{Inbox, OwnerLink};
-use super::look::read_board;
+use super::scan::read_board;
 use crate::run::context::Context;
 use crate::run::key::TaskKey;
+use crate::run::problems;
 use crate::run::report::Report;
 use crate::run::run_task::run_task;
 use crate::run::stopping::stop;
-use crate::run::troubles;
 use base::failpoint;
 use base::failure::Failure;
 use host::service_link::ServiceLink;
@@ -56,7 +56,9 @@ pub(crate) async fn own(
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Read(board, room, noted) => read_board(context, link, &roster, board, *room, noted),
+                Action::Read(board, capacity, noted) => {
+                    read_board(context, link, &roster, board, *capacity, noted)
+                }
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
@@ -66,7 +68,7 @@ pub(crate) async fn own(
                 Action::Start(board, attempt) => match context.service.board(&board) {
                     Ok(handle) => {
                         let key = TaskKey { board, task: attempt.candidate.task.clone() };
-                        let cancel = context.starts.begin(&key);
+                        let cancel = context.pending_starts.begin(&key);
                         let task =
                             run_task(Arc::clone(context), handle, *attempt, Arc::clone(&roster), cancel);
                         context.tasks.spawn(task);
@@ -78,7 +80,7 @@ pub(crate) async fn own(
                         actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
                     }
                 },
-                Action::GiveUp(key) => context.starts.give_up(&key),
+                Action::GiveUp(key) => context.pending_starts.give_up(&key),
                 Action::Stop(key, shim, request) => stop(context, key, &shim, &request),
                 Action::NoteNonspawnable(key, why) => note_nonspawnable(context, key, why),
                 Action::Keep(board, kept) => keep_breaker(context, &board, kept),
@@ -94,8 +96,8 @@ pub(crate) async fn own(
                     roster = reload(context);
                     apply_budgets(context);
                     for action in dispatcher.reconfigure(context.service.config()) {
-                        if let Action::Read(board, room, noted) = action {
-                            read_board(context, link, &roster, board, *room, noted);
+                        if let Action::Read(board, capacity, noted) = action {
+                            read_board(context, link, &roster, board, *capacity, noted);
                         }
                     }
                     notices.ready();
@@ -121,9 +123,9 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
         }
     }
     let roster = service.roster();
-    let of_host = troubles::of_host(roster.policies().unenforceable().keys(), service.unheard().keys());
-    let of_runs = troubles::of_runs(dispatcher.phases());
-    for trouble in of_host.into_iter().chain(service.silent()).chain(of_runs) {
+    let of_host = problems::of_host(roster.policies().unenforceable().keys(), service.unreachable().keys());
+    let of_runs = problems::of_runs(dispatcher.phases());
+    for trouble in of_host.into_iter().chain(service.delivery_problems()).chain(of_runs) {
         line = format!("{line}; {trouble}");
     }
     line

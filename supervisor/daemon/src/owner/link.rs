@@ -11,9 +11,9 @@ use kernel::BoardName;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::event::Event;
-use crate::run::bells::Bells;
 use crate::run::key::TaskKey;
 use crate::run::report::ReportsInbox;
+use crate::run::wakeups::Wakeups;
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::plugins::Calls;
@@ -30,7 +30,7 @@ const BOUND: usize = 64;
 pub struct OwnerLink {
     events: mpsc::Sender<Event>,
     changed: Arc<Changed>,
-    bells: Bells,
+    wakeups: Wakeups,
     tracer: Tracer,
     plugins: Calls,
 }
@@ -58,7 +58,7 @@ pub(crate) fn open(reports: ReportsInbox, tracer: Tracer) -> (OwnerLink, Inbox) 
         OwnerLink {
             events: sender,
             changed: Arc::clone(&changed),
-            bells: Bells::default(),
+            wakeups: Wakeups::default(),
             tracer,
             plugins: Calls::default(),
         },
@@ -78,14 +78,14 @@ impl Listener for OwnerLink {
 
 impl OwnerLink {
     /// Returns the link to the owner loop of the daemon that serves these boards; none outside of a daemon.
-    pub fn of(service: &Service) -> Option<&Self> {
+    pub fn from_service(service: &Service) -> Option<&Self> {
         let daemon: &dyn Any = service.daemon()?.as_ref();
         daemon.downcast_ref()
     }
 
     /// Returns the wake-ups of the live runs.
-    pub(crate) fn bells(&self) -> Bells {
-        self.bells.clone()
+    pub(crate) fn wakeups(&self) -> Wakeups {
+        self.wakeups.clone()
     }
 
     pub fn plugins(&self) -> &Calls {
@@ -98,8 +98,8 @@ impl OwnerLink {
     }
 
     /// Notifies the run of a task of a message for its agent. Does not block.
-    pub fn ring(&self, key: &TaskKey) {
-        self.bells.ring(key);
+    pub fn wake_run(&self, key: &TaskKey) {
+        self.wakeups.notify(key);
     }
 
     /// Sends an event without a reply. If the loop has ended, the event is dropped.

@@ -8,7 +8,7 @@ use crate::run::live::LiveRun;
 
 /// A ready task that was not admitted, with the reason.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct UnadmittedTask {
     pub board: BoardName,
     pub task: TaskId,
     pub why: kernel::Waiting,

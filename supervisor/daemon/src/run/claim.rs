@@ -17,7 +17,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use service::BoardHandle;
 use setup::lanes::Skill;
-use setup::roster::{Resolved, Roster, Share};
+use setup::roster::{PoolClaim, Resolved, Roster};
 
 /// Limit on the skills of a run, each of up to 24 KiB.
 const MOST_SKILLS: usize = 32;
@@ -57,7 +57,7 @@ pub(super) async fn claim(
     context: &Context,
     board: &BoardHandle,
     candidate: Candidate,
-    share: Share,
+    resources: PoolClaim,
     roster: &Roster,
     cancel: CancellationToken,
 ) -> Result<Order, Failure> {
@@ -100,7 +100,7 @@ pub(super) async fn claim(
         takes_messages: lane.takes_messages(),
     };
     // Awaited before the transaction, because the search for a range of uids may block.
-    let provision = Provision::of(&context.service, board).await.map_err(pausing)?;
+    let provision = Provision::for_board(&context.service, board).await.map_err(pausing)?;
     let id = candidate.task.clone();
     let (resumes, is_elsewhere) = (lane.state().is_some(), lane.works_elsewhere());
     let (logs, board_name) = (context.host.root.clone(), board.name().clone());
@@ -126,7 +126,7 @@ pub(super) async fn claim(
             let task = board.expect_task(&id)?;
             let files_dir = logs.run_files(&board_name, run.id);
             let place =
-                |file: &kernel::Attachment| Some(files::place_of(&files_dir, file).display().to_string());
+                |file: &kernel::Attachment| Some(files::path_of(&files_dir, file).display().to_string());
             let limits = ContextLimits::default();
             let context = if is_elsewhere {
                 board.context_elsewhere(&id, limits)?.text
@@ -154,7 +154,7 @@ pub(super) async fn claim(
         files: claimed.files,
         lane,
         lane_name,
-        share,
+        resources,
         home,
         role_prompt: role_prompt.map(str::to_owned),
         skills,

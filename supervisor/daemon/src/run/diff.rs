@@ -20,7 +20,7 @@ use host::worker_user::job_user;
 
 /// Request for the changes of a task.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct DiffRequest {
     pub task: Task,
     /// All runs of the task, oldest first.
     pub runs: Vec<Run>,
@@ -58,7 +58,7 @@ struct Live {
 }
 
 /// Parameters of the job process.
-struct Look {
+struct DiffJob {
     of: DiffOf,
     live: Option<Worktree>,
     identity: Option<Identity>,
@@ -69,10 +69,10 @@ struct Look {
 pub fn diff(
     root: &Root,
     board: &BoardName,
-    wanted: &Wanted,
+    wanted: &DiffRequest,
     cancel: &CancellationToken,
 ) -> Result<Work, Failure> {
-    let Wanted { task, runs, run, detail } = wanted;
+    let DiffRequest { task, runs, run, detail } = wanted;
     let mut stood = Vec::new();
     // A check only tests the work.
     for one in runs.iter().filter(|one| one.purpose != Purpose::Check && run.is_none_or(|run| run == one.id))
@@ -86,9 +86,12 @@ pub fn diff(
     let of = |path: PathBuf, end: Option<String>| DiffOf { path, base: base.clone(), end, detail: *detail };
     let (run, live) = (last.run.id, last.live.is_some());
     let look = match last.live {
-        Some(live) => {
-            Look { of: of(live.tree, None), live: live.worktree, identity: live.identity, reach: live.reach }
-        }
+        Some(live) => DiffJob {
+            of: of(live.tree, None),
+            live: live.worktree,
+            identity: live.identity,
+            reach: live.reach,
+        },
         None => left(task, runs, &last, of, cancel)?,
     };
     if look.identity.is_none() && nix::unistd::geteuid().is_root() {
@@ -130,14 +133,14 @@ fn left(
     last: &Stood<'_>,
     of: impl Fn(PathBuf, Option<String>) -> DiffOf,
     cancel: &CancellationToken,
-) -> Result<Look, Failure> {
+) -> Result<DiffJob, Failure> {
     let gone = |why: &str| {
         Failure::new(Code::NotFound, format!("the work of run {} no longer exists: {why}", last.run.id))
             .hint(format!("supervisor show {} has what was found at its end", task.id))
     };
     let spec: WorkspaceSpec =
         task.workspace.parse().map_err(|_| gone("its workspace is not a git working tree"))?;
-    let (ground, tree) = match &spec {
+    let (directory, tree) = match &spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
             let worktree = place::worktree(&spec, &task.id).map(|worktree| worktree.path());
             (repository.clone(), worktree)
@@ -149,33 +152,33 @@ fn left(
     };
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
     // The directory may have been replaced since, so its owner is compared before anything in it is read.
-    let found = place::ground_of(&spec, &ground, cancel)?;
-    if found.path != ground {
-        return Err(gone(&format!("there is no {}", ground.display())));
+    let existing = place::existing_directory(&spec, &directory, cancel)?;
+    if existing.path != directory {
+        return Err(gone(&format!("there is no {}", directory.display())));
     }
-    let own = nix::unistd::geteuid().as_raw();
-    let expected = last.run.worker_uid.unwrap_or(own);
-    if found.owner.uid != expected {
-        return Err(gone(&format!("{} belongs to uid {} now", ground.display(), found.owner.uid)));
+    let daemon_uid = nix::unistd::geteuid().as_raw();
+    let expected = last.run.worker_uid.unwrap_or(daemon_uid);
+    if existing.owner.uid != expected {
+        return Err(gone(&format!("{} belongs to uid {} now", directory.display(), existing.owner.uid)));
     }
-    let identity = (found.owner.uid != own).then(|| job_user(found.owner.uid));
+    let identity = (existing.owner.uid != daemon_uid).then(|| job_user(existing.owner.uid));
     // Changes of a later run there do not belong to this run.
     let is_last = runs
         .iter()
         .filter(|run| run.id > last.run.id && run.purpose == Purpose::Work)
         .all(|later| later.workspace_path.is_none() || later.workspace_path != last.run.workspace_path);
-    let reach = (job::system_reads(), vec![ground.clone()]);
+    let reach = (job::system_reads(), vec![directory.clone()]);
     let whole =
         tree.filter(|tree| is_last && worked_there(tree, last.run) && tree.symlink_metadata().is_ok());
     let of = match (whole, &last.head) {
         (Some(tree), _) => of(tree, None),
-        (None, Some(head)) => of(ground, Some(head.clone())),
+        (None, Some(head)) => of(directory, Some(head.clone())),
         (None, None) => return Err(gone("it has committed nothing, and its tree is gone")),
     };
-    Ok(Look { of, live: None, identity, reach })
+    Ok(DiffJob { of, live: None, identity, reach })
 }
 
-fn nothing(wanted: &Wanted) -> Failure {
+fn nothing(wanted: &DiffRequest) -> Failure {
     let id = &wanted.task.id;
     let (message, hint) = match wanted.run {
         Some(run) if !wanted.runs.iter().any(|one| one.id == run) => {

@@ -19,7 +19,7 @@ use host::job;
 
 /// Git state at the start of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct GitStart {
     tree: PathBuf,
     /// Repository, if it lies outside of the tree.
     repository: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct Begun {
     head: Option<String>,
 }
 
-impl Begun {
+impl GitStart {
     pub(super) fn tree(&self) -> &Path {
         &self.tree
     }
@@ -37,7 +37,7 @@ impl Begun {
         self.head.as_deref()
     }
 
-    /// Returns the paths that a look at the tree may read and write. A worker could have planted references to other
+    /// Returns the paths that an inspection of the tree may read and write. A worker could have planted references to other
     /// repositories, so the reach is limited. A job with no writable path would not be confined, so the tree is one.
     pub(super) fn reach(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let mut read = job::system_reads();
@@ -52,18 +52,18 @@ pub(super) fn begin(
     prepared: &Prepared,
     identity: Option<Identity>,
     cancel: &CancellationToken,
-) -> Option<Begun> {
-    let begun = Begun { tree: prepared.path.clone(), repository: None, head: None };
+) -> Option<GitStart> {
+    let start = GitStart { tree: prepared.path.clone(), repository: None, head: None };
     match spec {
         WorkspaceSpec::Worktree { repository } => {
             let head = prepared.branch.as_ref().map(|branch| branch.head_commit.clone());
-            Some(Begun { repository: repository.clone(), head, ..begun })
+            Some(GitStart { repository: repository.clone(), head, ..begun })
         }
         WorkspaceSpec::Directory(_) if prepared.is_repository => {
-            let job = Job::ReadHead { path: begun.tree.clone() };
-            let (read, write) = begun.reach();
+            let job = Job::ReadHead { path: start.tree.clone() };
+            let (read, write) = start.reach();
             match job::work_unless(cancel, identity, read, write, job) {
-                Ok(Outcome::Head(head)) => Some(Begun { head, ..begun }),
+                Ok(Outcome::Head(head)) => Some(GitStart { head, ..begun }),
                 // A directory that git cannot open is an ordinary directory.
                 Ok(_) | Err(_) => None,
             }
@@ -73,12 +73,12 @@ pub(super) fn begin(
 }
 
 /// Gathers the changes in the tree since the start. Blocks.
-pub(crate) fn gather(begun: &Begun, identity: Option<Identity>) -> Value {
+pub(crate) fn gather(start: &GitStart, identity: Option<Identity>) -> Value {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return json!({ "error": "no user is known who could read the tree" });
     }
-    let job = Job::GatherEvidence { path: begun.tree.clone(), base: begun.head.clone() };
-    let (read, write) = begun.reach();
+    let job = Job::GatherEvidence { path: start.tree.clone(), base: start.head.clone() };
+    let (read, write) = start.reach();
     match job::work(identity, read, write, job) {
         Ok(Outcome::Evidence(evidence)) => json!(evidence),
         Ok(_) => json!({ "error": "the job process answered another question" }),

@@ -31,7 +31,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Returns the fault of a start that the shim or `confine` reported as failed.
-    pub(crate) fn of(failed: &FailedStart, needs: &Needs) -> Self {
+    pub(crate) fn from_failed_start(failed: &FailedStart, needs: &Needs) -> Self {
         let is_lack = failed.errno.is_some_and(is_shortage_number);
         match failed.concern {
             // The lack may concern the workspace alone, such as a spent quota of its user.
@@ -119,7 +119,7 @@ impl LaunchError {
     }
 
     /// Makes an error for a directory whose owner could not be determined.
-    pub(crate) fn ground(stage: Stage, place: Environment, failure: JobFailure) -> Self {
+    pub(crate) fn directory(stage: Stage, place: Environment, failure: JobFailure) -> Self {
         LaunchError::of_job(stage, failure, place.clone(), Fault::Environment(place))
     }
 
@@ -175,7 +175,11 @@ mod tests {
         let needs = Needs::scratch("shell");
         for step in STEPS {
             for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM, Errno::EAGAIN, Errno::ENOSPC] {
-                assert_eq!(Fault::of(&failed(step, errno), &needs), Fault::Host, "{step:?} {errno}");
+                assert_eq!(
+                    Fault::from_failed_start(&failed(step, errno), &needs),
+                    Fault::Host,
+                    "{step:?} {errno}"
+                );
             }
         }
     }
@@ -184,11 +188,11 @@ mod tests {
     fn no_step_before_the_command_is_the_tasks_unless_it_says_so() {
         let needs = Needs::scratch("shell");
         for step in STEPS {
-            let fault = Fault::of(&failed(step, Errno::ENOENT), &needs);
+            let fault = Fault::from_failed_start(&failed(step, Errno::ENOENT), &needs);
             assert_ne!(fault, Fault::Task, "{step:?}");
         }
         let own = failed(Step::Exec, Errno::ENOENT).concerning(Concern::Run);
-        assert_eq!(Fault::of(&own, &needs), Fault::Task);
+        assert_eq!(Fault::from_failed_start(&own, &needs), Fault::Task);
     }
 
     #[test]
@@ -196,7 +200,11 @@ mod tests {
         let (place, needs) = (Environment::Directory("/srv/a".into()), Needs::at("/srv/a"));
         for errno in [Errno::ENOSPC, Errno::EDQUOT, Errno::EIO] {
             let failed = failed(Step::Cwd, errno);
-            assert_eq!(Fault::of(&failed, &needs), Fault::Environment(place.clone()), "{errno}");
+            assert_eq!(
+                Fault::from_failed_start(&failed, &needs),
+                Fault::Environment(place.clone()),
+                "{errno}"
+            );
         }
         let full = |cause| JobFailure { cause, ..JobFailure::process("full") };
         let of = |place: Environment, cause| {
@@ -207,35 +215,35 @@ mod tests {
             assert_eq!(of(place.clone(), Cause::Shortage), Fault::Environment(place));
         }
         assert_eq!(
-            LaunchError::ground(Stage::ChooseUser, place.clone(), full(Cause::Shortage)).fault,
+            LaunchError::directory(Stage::ChooseUser, place.clone(), full(Cause::Shortage)).fault,
             Fault::Environment(place)
         );
         assert_eq!(of(repository, Cause::NoProcess), Fault::Host);
         assert_eq!(of(Environment::Workspaces(BoardName::default()), Cause::Shortage), Fault::Host);
         // The owner's own processes count for it.
         let met = self::failed(Step::Exec, Errno::EAGAIN).concerning(Concern::Limit);
-        assert_eq!(Fault::of(&met, &needs), Fault::Environment(needs.program()));
+        assert_eq!(Fault::from_failed_start(&met, &needs), Fault::Environment(needs.program()));
     }
 
     #[test]
     fn a_limit_of_the_policy_is_not_taken_for_a_lack_of_the_hosts() {
         let needs = Needs::scratch("shell");
         let met = failed(Step::Exec, Errno::EAGAIN).concerning(Concern::Limit);
-        assert_eq!(Fault::of(&met, &needs), Fault::Environment(needs.policy()));
+        assert_eq!(Fault::from_failed_start(&met, &needs), Fault::Environment(needs.policy()));
     }
 
     #[test]
     fn a_confinement_that_the_host_could_not_load_is_the_hosts() {
         let silent =
             FailedStart::new(Step::Confine, &std::io::Error::other("ended")).concerning(Concern::Host);
-        assert_eq!(Fault::of(&silent, &Needs::scratch("shell")), Fault::Host);
+        assert_eq!(Fault::from_failed_start(&silent, &Needs::scratch("shell")), Fault::Host);
     }
 
     #[test]
     fn a_missing_program_is_the_lanes_under_its_policy() {
         let needs = Needs::scratch("shell");
         assert_eq!(
-            Fault::of(&failed(Step::Exec, Errno::ENOENT), &needs),
+            Fault::from_failed_start(&failed(Step::Exec, Errno::ENOENT), &needs),
             Fault::Environment(needs.program())
         );
     }

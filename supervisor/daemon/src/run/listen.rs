@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::key::TaskKey;
 use super::messages::{self, WatchedRun};
-use super::note::Note;
 use super::overdue;
+use super::run_state::RunState;
 use host::watch::Watched;
 use service::BoardHandle;
 use setup::lanes::{EndingRules, SoFar, read_so_far};
@@ -56,14 +56,14 @@ async fn listen(
     board: &BoardHandle,
     WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
-    let note = loop {
+    let run_state = loop {
         let path = dir.path().to_owned();
-        match tokio::task::spawn_blocking(move || Note::read(&path)).await {
-            Ok(Ok(note)) => break note,
+        match tokio::task::spawn_blocking(move || RunState::read(&path)).await {
+            Ok(Ok(run_state)) => break run_state,
             Ok(Err(_)) | Err(_) => tokio::time::sleep(PAUSE).await,
         }
     };
-    let Some(rules) = note.map(|note| note.rules).filter(EndingRules::is_heard) else {
+    let Some(rules) = run_state.map(|run_state| run_state.rules).filter(EndingRules::is_heard) else {
         return std::future::pending().await;
     };
     let (rules, dir) = (Arc::new(rules), Arc::new(dir.clone()));
@@ -90,7 +90,7 @@ async fn listen(
             refused_since = is_refused.then(|| refused_since.unwrap_or_else(Instant::now));
         }
         // The proxy counts refusals as well, for an agent whose output does not show them.
-        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).answers);
+        let answered = rules.refused_for(&context.host.ways.contact((board.id(), run)).replies);
         let refused_for = refused_since.map(|since| since.elapsed()).max(answered);
         if let (Some(refused_for), Some(limit)) = (refused_for, rules.retry_limit())
             && refused_for >= limit

@@ -87,7 +87,7 @@ pub struct LiveRun {
 
 impl LiveRun {
     /// Describes a run from its board's record and its task.
-    pub fn of(board: &BoardName, run: &Run, task: Option<&Task>) -> Self {
+    pub fn from_run(board: &BoardName, run: &Run, task: Option<&Task>) -> Self {
         LiveRun {
             board: board.clone(),
             task: run.task_id.clone(),

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use kernel::{MessageNews, MessageState, Readers, RunId};
 use rustix::process::Signal;
-use shim::rundir::{Letter, MessagesRecord, Receipt, RunDir, RunDirError};
+use shim::rundir::{AgentMessage, MessagesRecord, Receipt, RunDir, RunDirError};
 use shim::shortage::unless_short;
 
 use super::context::{Context, RETRY};
@@ -34,7 +34,7 @@ pub(super) async fn deliver(
     board: &BoardHandle,
     WatchedRun { key, run, dir, watched }: WatchedRun<'_>,
 ) -> Infallible {
-    let bell = context.bells.hang(key);
+    let wakeup = context.wakeups.register(key);
     let spec = {
         let dir = dir.clone();
         tokio::task::spawn_blocking(move || dir.spec()).await
@@ -45,7 +45,7 @@ pub(super) async fn deliver(
     let mut done = Done::default();
     loop {
         match pass_on(board, run, dir, watched, &mut done).await {
-            Ok(()) => bell.rung().await,
+            Ok(()) => wakeup.notified().await,
             Err(error) => {
                 tracing::warn!(task = %key, %run, %error, "messages_not_passed_on");
                 tokio::time::sleep(RETRY).await;
@@ -60,7 +60,7 @@ struct Done {
     /// Number of the last posted message.
     posted: u32,
     /// Receipts that the board has.
-    told: MessagesRecord,
+    recorded: MessagesRecord,
 }
 
 async fn pass_on(
@@ -82,10 +82,10 @@ async fn pass_on(
             watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
         }
     }
-    if record != done.told {
+    if record != done.recorded {
         let news = news_of(&record);
         board.write(move |board| board.record_messages(run, &news)).await?;
-        done.told = record;
+        done.recorded = record;
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32,
     let mut posted = after;
     for message in waiting.into_iter().filter(|message| message.number > after) {
         let id = uuid::Uuid::new_v4().to_string();
-        let letter = Letter { number: message.number, id, text: message.body };
+        let letter = AgentMessage { number: message.number, id, text: message.body };
         dir.post(&letter).map_err(failed)?;
         posted = message.number;
     }

@@ -21,7 +21,7 @@ use host::spare::Spares;
 use net::proxy::RunProxies;
 use setup::config::Config;
 use setup::lanes::{Lane, Skill};
-use setup::roster::{Home, RunLimits, Share};
+use setup::roster::{Home, PoolClaim, RunLimits};
 
 /// The host and the daemon, as far as a start needs them.
 #[derive(Debug)]
@@ -78,10 +78,10 @@ impl Host {
     /// Returns the cgroups that may belong to a run: the cgroup named after the run, and the cgroup in its spec. The
     /// latter has another name if the shim had waited for a run.
     pub(crate) fn groups(&self, board: &kernel::BoardName, run: kernel::RunId) -> BTreeSet<PathBuf> {
-        let own = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
+        let run_group = self.cgroups.as_ref().ok().map(|cgroups| cgroups.run(board, run));
         let dir = RunDir::open(&self.root.run_dir(board, run));
-        let told = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
-        own.into_iter().chain(told).collect()
+        let recorded = dir.ok().and_then(|dir| dir.spec().ok()).and_then(|spec| spec.cgroup);
+        run_group.into_iter().chain(recorded).collect()
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Order {
     pub lane: Lane,
     pub lane_name: kernel::Profile,
     /// Limited resources that it takes.
-    pub share: Share,
+    pub resources: PoolClaim,
     pub home: Home,
     /// Text that the worker reads before its task.
     pub role_prompt: Option<String>,

@@ -8,7 +8,7 @@ use kernel::{BoardName, Profile, ScheduleName, Task, TaskId, Timestamp};
 use policies::Identity;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
-use workspace::directory::Ground;
+use workspace::directory::ExistingDirectory;
 use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
 
 use super::environment::Environment;
@@ -19,7 +19,7 @@ use base::failure::Failure;
 use base::paths::make_dir;
 use host::job::{self, Asker, JobFailure, system_reads};
 use host::unlinked;
-use host::worker_user::{Standing, Unfit};
+use host::worker_user::{FileOwner, Unfit};
 
 /// Numbers that only one task has.
 pub(crate) struct OwnNumbers<'a> {
@@ -61,17 +61,17 @@ pub(crate) fn identity(
         }
     };
     // A file system that does not respond blocks only the job process.
-    let ground = ground_of(spec, path, cancel)
-        .map_err(|failure| LaunchError::ground(STAGE, place.clone(), failure))?;
-    let owner = ground.owner;
+    let existing = existing_directory(spec, path, cancel)
+        .map_err(|failure| LaunchError::directory(STAGE, place.clone(), failure))?;
+    let owner = existing.owner;
     // No worker runs as root or in a group with power over the host, whoever made the task.
-    let standing = Standing::of(owner.uid).map_err(|unfit| {
+    let file_owner = FileOwner::look_up(owner.uid).map_err(|unfit| {
         let fault = if unfit.is_momentary() { Fault::Host } else { Fault::Environment(place.clone()) };
-        let error = with_hint(&format!("{} {unfit}", ground.path.display()), Some(remedy(&unfit, path)));
+        let error = with_hint(&format!("{} {unfit}", existing.path.display()), Some(remedy(&unfit, path)));
         LaunchError { stage: STAGE, error, fault }
     })?;
     if !matches!(task.creator_uid, Some(creator) if creator == 0 || creator == owner.uid) {
-        let what = format!("{} belongs to uid {}, and", ground.path.display(), owner.uid);
+        let what = format!("{} belongs to uid {}, and", existing.path.display(), owner.uid);
         let made = |uid| format!("{what} the task was made by uid {uid}, who may not act as that user");
         let why = match (task.creator_uid, &task.origin.schedule) {
             (Some(uid), None) => made(uid),
@@ -85,7 +85,7 @@ pub(crate) fn identity(
         return Err(LaunchError::task(STAGE, why));
     }
     let allocated = || (own.gid)().map_err(|failure| LaunchError::refusal(STAGE, Environment::Root, failure));
-    standing.worker(allocated).map(Some)
+    file_owner.worker(allocated).map(Some)
 }
 
 /// Returns the reason why nothing acts for the creator of a schedule, with advice.
@@ -102,19 +102,19 @@ pub(crate) fn unknown_creator(schedule: &ScheduleName) -> String {
 /// Returns the directory whose owner decides the worker's user: the named one, or the parent in which it is to be made.
 ///
 /// The directory may lie on a file system that does not respond, so a job process looks at it.
-pub(super) fn ground_of(
+pub(super) fn existing_directory(
     spec: &WorkspaceSpec,
     path: &Path,
     cancel: &CancellationToken,
-) -> Result<Ground, JobFailure> {
+) -> Result<ExistingDirectory, JobFailure> {
     let path = path.to_owned();
     let job = match spec {
-        WorkspaceSpec::Directory(_) => Job::FindGround { path },
+        WorkspaceSpec::Directory(_) => Job::FindExistingDirectory { path },
         WorkspaceSpec::Worktree { .. } | WorkspaceSpec::Scratch => Job::PrepareDirectory { path },
     };
     match job::work_unless(cancel, None, Vec::new(), Vec::new(), job)? {
-        Outcome::Ground(ground) => Ok(ground),
-        Outcome::Prepared(prepared) => Ok(Ground { path: prepared.path, owner: prepared.owner }),
+        Outcome::ExistingDirectory(existing) => Ok(existing),
+        Outcome::Prepared(prepared) => Ok(ExistingDirectory { path: prepared.path, owner: prepared.owner }),
         _ => Err(JobFailure::another_answer()),
     }
 }
@@ -220,11 +220,11 @@ pub(crate) fn workspace(
         }
         WorkspaceSpec::Directory(path) => {
             let place = Environment::Directory(path.clone());
-            let made = match ground_of(spec, path, cancel) {
+            let made = match existing_directory(spec, path, cancel) {
                 // Made as its future owner, so that it can make nothing that this user could not.
-                Ok(ground) if ground.path != *path => {
+                Ok(existing) if existing.path != *path => {
                     let job = Job::MakeDirectory { path: path.clone() };
-                    job::work_unless(cancel, identity, system_reads(), vec![ground.path], job)
+                    job::work_unless(cancel, identity, system_reads(), vec![existing.path], job)
                 }
                 _ => {
                     let job = Job::PrepareDirectory { path: path.clone() };
@@ -251,7 +251,7 @@ pub(crate) fn workspace(
     };
     match outcome {
         Outcome::Prepared(prepared) => Ok(prepared),
-        Outcome::Ground(_)
+        Outcome::ExistingDirectory(_)
         | Outcome::Usable
         | Outcome::Removed(_)
         | Outcome::Measured(_)
@@ -301,11 +301,14 @@ mod tests {
     #[test]
     fn a_directory_of_the_system_is_never_given_away() {
         for system in ["/", "/etc", "/usr/share", "/var", "/home", "/tmp", "/etc/../usr", "/root"] {
-            let told = other_owner(Path::new(system));
-            assert!(!told.contains("chown") && told.contains("install -d"), "{system}: {told}");
+            let remedy_text = other_owner(Path::new(system));
+            assert!(
+                !remedy_text.contains("chown") && remedy_text.contains("install -d"),
+                "{system}: {remedy_text}"
+            );
         }
         let own = tempfile::tempdir().unwrap();
-        let told = other_owner(own.path());
-        assert!(told.contains(&format!("chown -R <user>: {}", own.path().display())), "{told}");
+        let remedy_text = other_owner(own.path());
+        assert!(remedy_text.contains(&format!("chown -R <user>: {}", own.path().display())), "{remedy_text}");
     }
 }

@@ -85,7 +85,7 @@ pub(super) struct Moved {
 impl Moved {
     /// Makes the names of both workspaces' directories: the path, with `-` for every byte that is not an ASCII letter
     /// or digit.
-    pub(super) fn of(projects: &Path, from: &Path, to: &Path) -> Self {
+    pub(super) fn between(projects: &Path, from: &Path, to: &Path) -> Self {
         let name = |path: &Path| {
             let byte = |byte: &u8| if byte.is_ascii_alphanumeric() { *byte } else { b'-' };
             OsString::from_vec(path.as_os_str().as_bytes().iter().map(byte).collect())
@@ -122,8 +122,8 @@ const DIRECTORY: OFlags =
 
 /// Returns the bytes that an ordinary user can still write.
 fn free(dir: BorrowedFd<'_>) -> io::Result<u64> {
-    let found = fstatvfs(dir)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    let filesystem = fstatvfs(dir)?;
+    Ok(filesystem.f_bavail.saturating_mul(filesystem.f_frsize))
 }
 
 struct Copy<'a> {
@@ -159,8 +159,8 @@ impl Copy<'_> {
                 return Err(CopyError::Refused("they have more than 20000 files"));
             }
             let path = at.join(name);
-            let found = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
-            let Some(meta) = self.read(found, &path)? else { continue };
+            let stat = statat(source, name, AtFlags::SYMLINK_NOFOLLOW);
+            let Some(meta) = self.read(stat, &path)? else { continue };
             let Some(named) = self.name_of(at, name) else {
                 self.leave_out(&path);
                 continue;
@@ -319,7 +319,7 @@ mod tests {
         symlink(place.path().join("secret"), from.join("file")).unwrap();
         symlink(place.path(), from.join("dir")).unwrap();
         nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let moved = Moved::of(Path::new("projects"), Path::new("/srv/a.b"), Path::new("/srv/c d"));
+        let moved = Moved::between(Path::new("projects"), Path::new("/srv/a.b"), Path::new("/srv/c d"));
         let left_out = copy(&from, &to, None, Some(&moved), Bounds::FORK).unwrap();
         assert_eq!(left_out, LeftOut::default());
         assert_eq!(fs::read_to_string(to.join("projects/-srv-c-d/s.jsonl")).unwrap(), "said");
@@ -368,7 +368,8 @@ mod tests {
                 fs::create_dir_all(from.join("projects").join(name)).unwrap();
                 fs::write(from.join("projects").join(name).join("s.jsonl"), name).unwrap();
             }
-            let moved = Moved::of(Path::new("projects"), Path::new("/a"), &Path::new("/").join(&first[1..]));
+            let moved =
+                Moved::between(Path::new("projects"), Path::new("/a"), &Path::new("/").join(&first[1..]));
             let left_out = copy(&from, &to, None, Some(&moved), Bounds::FORK).unwrap();
             assert_eq!(left_out.first, Some(Path::new("projects").join(first)));
             assert_eq!(fs::read_to_string(to.join("projects").join(first).join("s.jsonl")).unwrap(), "-a");

@@ -59,17 +59,17 @@ enum Belongs {
 impl Mark {
     /// Finds the live processes, as far as this user may look.
     pub(super) fn find(&self) -> io::Result<Vec<Survivor>> {
-        let own = std::process::id().cast_signed();
+        let own_pid = std::process::id().cast_signed();
         let all = procfs::process::all_processes().map_err(io::Error::other)?;
-        let mut found = Vec::new();
+        let mut survivors = Vec::new();
         for process in all {
             // An unreadable process may belong to the run, so the search fails rather than miss it.
             let Some(process) = of_process(process)? else { continue };
-            if process.pid() != own {
-                found.extend(self.look(&process)?);
+            if process.pid() != own_pid {
+                survivors.extend(self.look(&process)?);
             }
         }
-        Ok(found)
+        Ok(survivors)
     }
 
     fn look(&self, process: &Process) -> io::Result<Option<Survivor>> {
@@ -153,14 +153,14 @@ pub(super) fn are_surely(survivors: &[Survivor]) -> bool {
 
 /// Returns the pids of the processes that surely belong to the run.
 pub(super) fn sure(survivors: &[Survivor]) -> Vec<i32> {
-    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
-    own.map(|survivor| survivor.pid).collect()
+    let certain = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    certain.map(|survivor| survivor.pid).collect()
 }
 
 /// Returns the run cgroups of the processes that surely belong to the run.
 pub(super) fn groups(survivors: &[Survivor]) -> BTreeSet<PathBuf> {
-    let own = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
-    own.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
+    let certain = survivors.iter().filter(|survivor| survivor.belongs == Belongs::Surely);
+    certain.filter_map(|survivor| cgroup::run_of(survivor.pid)).collect()
 }
 
 /// Names the processes for a person: pid, name, and whether they belong to the run.

@@ -24,7 +24,7 @@ pub(super) enum Death {
 
 /// Injected faults and observations of the board.
 #[derive(Debug, Default)]
-struct Trouble {
+struct InjectedFaults {
     /// Point at which the disk is full: 0 none, 1 each job, 2 the commit, 3 the beginning.
     full: AtomicU8,
     dies: AtomicBool,
@@ -33,7 +33,7 @@ struct Trouble {
     last_event: AtomicI64,
 }
 
-impl Trouble {
+impl InjectedFaults {
     fn at(&self, point: &'static str) -> Option<StorageKind> {
         let full = match self.full.load(Ordering::Relaxed) {
             1 => point == "job",
@@ -55,7 +55,7 @@ pub(super) struct Bench {
     number: u32,
     pub(super) clock: Arc<ManualClock>,
     entropy: Arc<SeededEntropy>,
-    trouble: Arc<Trouble>,
+    faults: Arc<InjectedFaults>,
     open: Option<(Writer, Readers)>,
     death: Option<Death>,
     /// True if the daemon that wrote has died.
@@ -80,7 +80,7 @@ impl Bench {
             number: 0,
             clock: Arc::new(ManualClock::default()),
             entropy: Arc::new(SeededEntropy::new(seed)),
-            trouble: Arc::default(),
+            faults: Arc::default(),
             open: None,
             death: None,
             is_dead: false,
@@ -103,7 +103,7 @@ impl Bench {
     }
 
     fn open(&mut self) {
-        let (trouble, committed) = (Arc::clone(&self.trouble), Arc::clone(&self.trouble));
+        let (faults, committed) = (Arc::clone(&self.faults), Arc::clone(&self.faults));
         let options = WriterOptions {
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
@@ -111,7 +111,7 @@ impl Bench {
                 committed.changed.store(true, Ordering::Relaxed);
                 committed.last_event.store(news.last_event.get(), Ordering::Relaxed);
             }),
-            fail_point: FailPoints::failing(move |point| trouble.at(point)),
+            fail_point: FailPoints::failing(move |point| faults.at(point)),
             ..WriterOptions::default()
         };
         let writer = Writer::open(&self.path(), options).unwrap();
@@ -142,7 +142,7 @@ impl Bench {
         self.number = next;
         self.is_dead = false;
         self.death = None;
-        self.trouble.dies.store(false, Ordering::Relaxed);
+        self.faults.dies.store(false, Ordering::Relaxed);
         self.open();
     }
 
@@ -173,16 +173,16 @@ impl Bench {
     /// Lets the daemon die at its next write.
     pub(super) fn die_at_next_write(&mut self, death: Death) {
         self.death = Some(death);
-        self.trouble.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
+        self.faults.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
     }
 
     /// Fills the disk at one of three points, or empties it with 0.
     pub(super) fn fill(&mut self, full: u8) {
-        self.trouble.full.store(full, Ordering::Relaxed);
+        self.faults.full.store(full, Ordering::Relaxed);
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.trouble.full.load(Ordering::Relaxed) != 0
+        self.faults.full.load(Ordering::Relaxed) != 0
     }
 
     /// Runs a job in the real writer. An error acknowledges nothing.
@@ -218,7 +218,7 @@ impl Bench {
     fn heard<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Some(death) = self.death.take() {
             self.is_dead = true;
-            self.trouble.dies.store(false, Ordering::Relaxed);
+            self.faults.dies.store(false, Ordering::Relaxed);
             debug_assert!(death == Death::AfterCommit || result.is_err());
             return Err(died());
         }
@@ -228,7 +228,7 @@ impl Bench {
                 self.surprises.push(error.to_string());
             }
             Err(_) => {}
-            Ok(_) => self.acknowledged = self.trouble.last_event.load(Ordering::Relaxed),
+            Ok(_) => self.acknowledged = self.faults.last_event.load(Ordering::Relaxed),
         }
         result
     }
@@ -240,7 +240,7 @@ impl Bench {
 
     /// Returns true if there was a commit since the last query.
     pub(super) fn take_changed(&self) -> bool {
-        self.trouble.changed.swap(false, Ordering::Relaxed)
+        self.faults.changed.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn now(&self) -> Timestamp {

@@ -6,33 +6,33 @@ use std::sync::Arc;
 use kernel::{BoardName, Profile, Status, Task, Timestamp, Waiting, WaitingCode};
 use tokio::sync::oneshot;
 
-use super::desk::Desk;
+use super::daemon::SimulatedDaemon;
 use super::fault::{Fault, Invariant};
-use super::life::Ground;
+use super::life::SharedState;
 use super::plant::Plant;
-use crate::owner::admission::{Asked, Claim, Claimant};
+use crate::owner::admission::{ClaimInputs, Claimant, StartClaim};
 use crate::owner::event::Event;
 use crate::owner::why::{Performer, left_open, merged};
-use crate::run::environment::Known;
+use crate::run::environment::RosterAndConfig;
 use crate::run::key::TaskKey;
 
 /// Checks every task. An idle daemon must not report work in progress. Returns the earliest end of a timed wait.
 pub(super) fn of_all(
-    desk: &mut Desk,
+    daemon: &mut SimulatedDaemon,
     tasks: &[Task],
-    on: &mut Ground<'_>,
+    on: &mut SharedState<'_>,
 ) -> Result<Option<Timestamp>, Fault> {
     let mut over: Option<Timestamp> = None;
     // If the board cannot be written, the daemon waits before the next read, also of due tasks.
-    let is_quiet = desk.is_quiet(on) && desk.snapshot(on).paused.is_none();
-    for task in told(desk, tasks, on) {
+    let is_quiet = daemon.is_quiet(on) && daemon.snapshot(on).paused.is_none();
+    for task in with_reasons(daemon, tasks, on) {
         let found = match &task.why {
             None if silent(task.status) => Ok(()),
             None => Err("it says nothing".to_owned()),
             Some(why) if why.text.trim().is_empty() || why.text.contains('\n') => {
                 Err("that is no line".to_owned())
             }
-            Some(why) => judge(desk, &task, why, (is_quiet, on)),
+            Some(why) => judge(daemon, &task, why, (is_quiet, on)),
         };
         found.map_err(|seen| {
             let why = task.why.as_ref().map(|why| (why.code, why.text.clone(), why.until));
@@ -51,7 +51,11 @@ fn silent(status: Status) -> bool {
 }
 
 /// Returns tasks with their reasons to wait, as users see them.
-pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<Task> {
+pub(super) fn with_reasons(
+    daemon: &mut SimulatedDaemon,
+    tasks: &[Task],
+    on: &mut SharedState<'_>,
+) -> Vec<Task> {
     let (roster, config) = (&*on.fixtures.roster, Arc::clone(&on.config));
     let config = &*config;
     let whys = on.bench.read(|view| view.waiting_all(tasks, &on.fixtures.accounts));
@@ -65,15 +69,15 @@ pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<
     let claim = |(at, profile): &(usize, Option<Profile>)| {
         let task = &tasks[*at];
         let key = TaskKey { board: BoardName::default(), task: task.id.clone() };
-        let who = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
-        Claim::new(key, who, Asked::by(task), Known { roster, config })
+        let claimant = Claimant { tenant: task.tenant.clone(), profile: profile.clone() };
+        StartClaim::new(key, claimant, ClaimInputs::by(task), RosterAndConfig { roster, config })
     };
     let claims = open.iter().map(claim).collect();
     let mut answers = if open.is_empty() {
         BTreeMap::new()
     } else {
         let (reply, mut answer) = oneshot::channel();
-        desk.hear(Event::Why(claims, reply), on);
+        daemon.hear(Event::Why(claims, reply), on);
         answer.try_recv().unwrap_or_default()
     };
     for (at, profile) in open {
@@ -95,11 +99,16 @@ pub(super) fn told(desk: &mut Desk, tasks: &[Task], on: &mut Ground<'_>) -> Vec<
     tasks
 }
 
-fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground<'_>)) -> Result<(), String> {
+fn judge(
+    daemon: &SimulatedDaemon,
+    task: &Task,
+    why: &Waiting,
+    (is_quiet, on): (bool, &SharedState<'_>),
+) -> Result<(), String> {
     let (now, status) = (on.bench.now(), task.status);
     let says = |is_so: bool, not: &str| if is_so { Ok(()) } else { Err(not.to_owned()) };
     let waits = matches!(status, Status::Ready | Status::Review);
-    let others = || desk.others(&task.id);
+    let others = || daemon.others(&task.id);
     // An expired wait only ends once the timer's event was decided.
     let lasts = |until: Option<Timestamp>| !is_quiet || until.is_none_or(|until| until > now);
     match why.code {
@@ -133,9 +142,9 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
             let run = task.current_run_id.and_then(|run| on.bench.read(|view| view.run(run)));
             let is_ending = run.is_some_and(|run| run.stop_reason.is_some() || run.verdict.is_some());
             says(!waits || !is_quiet, "nothing of it ends")?;
-            says(is_ending || desk.handles(&task.id), "nobody has asked its run to end")
+            says(is_ending || daemon.handles(&task.id), "nobody has asked its run to end")
         }
-        WaitingCode::Starting | WaitingCode::Preparing => says(desk.handles(&task.id), "nobody starts it"),
+        WaitingCode::Starting | WaitingCode::Preparing => says(daemon.handles(&task.id), "nobody starts it"),
         WaitingCode::Slot => says(waits && others() > 0, "no slot is taken"),
         WaitingCode::Workspace => {
             says(waits && task.workspace != "scratch" && others() > 0, "nobody else works anywhere")
@@ -147,9 +156,9 @@ fn judge(desk: &Desk, task: &Task, why: &Waiting, (is_quiet, on): (bool, &Ground
             says(lasts(why.until), "the wait is over")
         }
         WaitingCode::Turn => says(!is_quiet, "it is its turn, and nobody looks"),
-        WaitingCode::Stopping => says(desk.is_stopping, "nothing stops"),
+        WaitingCode::Stopping => says(daemon.is_stopping, "nothing stops"),
         WaitingCode::Unkillable | WaitingCode::Survivors | WaitingCode::Stuck => {
-            says(desk.handles(&task.id), "nobody looks after its run")
+            says(daemon.handles(&task.id), "nobody looks after its run")
         }
         WaitingCode::Pool => says(waits && others() > 0 && !task.pools.is_empty(), "no pool is taken"),
         WaitingCode::NoDaemon | WaitingCode::Pass | WaitingCode::Headroom | WaitingCode::Disabled => {

@@ -10,7 +10,7 @@ use kernel::{
 use super::bench::Bench;
 use super::dice::Dice;
 use super::host::{Host, WorkerLife};
-use super::ledger::{Ledger, Speaker, Told};
+use super::ledger::{AcknowledgedTask, Ledger, Speaker};
 use super::plant::Plant;
 
 /// Result of a worker's write.
@@ -63,15 +63,15 @@ pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> St
 pub(super) fn exit_again(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let over: Vec<RunId> = ledger.ended.keys().copied().collect();
     let Some(run) = dice.pick(&over).copied() else { return "no run is over".to_owned() };
-    let said = format!("the exit of run {run} comes again");
+    let step_text = format!("the exit of run {run} comes again");
     let before = bench.read(|view| view.last_event());
     let ending = Ending::new(EndCause::Exited { code: 1 });
     let done = bench.call(move |board| board.end_run(run, &ending, &Handed::default()));
     let after = bench.read(|view| view.last_event());
     if done.is_ok_and(|finished| !finished.already_finished) || before != after {
-        ledger.twice.push(said.clone());
+        ledger.twice.push(step_text.clone());
     }
-    said
+    step_text
 }
 
 fn lives(host: &Host, run: RunId) -> bool {
@@ -94,23 +94,23 @@ fn speak(
     let title = format!("task {}", ledger.number());
     let (id, name) = (about.clone(), title.clone());
     let done = bench.call(move |board| write(board, word, &id, name, &actor));
-    let mut said = format!("the worker of run {run} {word} {about}");
+    let mut step_text = format!("the worker of run {run} {word} {about}");
     match done {
         Ok(wrote) => {
             if is_over {
-                ledger.late.push(said.clone());
+                ledger.late.push(step_text.clone());
             }
             match wrote {
                 Wrote::Verdict(kind) if about == speaker.task => drop(ledger.verdicts.insert(run, kind)),
                 Wrote::Task(id, title) => {
-                    drop(ledger.tasks.insert(id, Told { title, comments: Vec::new() }));
+                    drop(ledger.tasks.insert(id, AcknowledgedTask { title, comments: Vec::new() }));
                 }
                 Wrote::Verdict(_) | Wrote::Else => {}
             }
         }
-        Err(error) => said = format!("{said}: {error}"),
+        Err(error) => step_text = format!("{step_text}: {error}"),
     }
-    said
+    step_text
 }
 
 fn tool_call() -> ToolCall {

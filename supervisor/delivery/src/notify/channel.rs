@@ -27,7 +27,7 @@ impl ChannelClient<'_> {
         let Some(secret) = &self.settings.secret else { return Ok(None) };
         let stores = self.service.root().secret_stores();
         let text = self.fetch(&format!("channel {}", self.name), secret);
-        step_log.record("secret", text, secret.place(&stores)).map(Some)
+        step_log.record("secret", text, secret.source_name(&stores)).map(Some)
     }
 
     /// Returns the value of a secret. `whose` names its user in an error.

@@ -69,7 +69,7 @@ pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToke
                 DeliveryPlan { next: Some(now.after(TROUBLE)), ..DeliveryPlan::default() }
             }
         };
-        service.rest_channels(plan.resting);
+        service.set_paused_channels(plan.resting);
         for (board, group) in plan.now {
             channels.begin(&board, &group, now);
             under_way.spawn(deliver_group(Arc::clone(&service), calls.clone(), board, group));

@@ -18,7 +18,7 @@ use api::{InProcessRouter, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use service::Service;
-use setup::automation::plugins::{Ground, Plugin, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, inspect};
 
 /// Limit on the concurrent calls of verbs and tools of one plugin.
 const CONCURRENT: usize = 4;
@@ -157,7 +157,8 @@ impl Calls {
         let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
         let settle = move || {
             // The directory may have been replaced since the daemon read its files.
-            inspect(&plugin.dir, Ground::Installed).map_err(|unfit| Failure::failed(unfit.to_string()))?;
+            inspect(&plugin.dir, DirectoryUse::Installed)
+                .map_err(|unfit| Failure::failed(unfit.to_string()))?;
             fits(&plugin)?;
             let _one = users.lock().unwrap_or_else(PoisonError::into_inner);
             ensure_state(&service, &plugin)

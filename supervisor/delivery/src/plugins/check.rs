@@ -16,9 +16,9 @@ use super::{prompt, protocol, requests, sink};
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
 use base::steps::Step;
-use host::remove::remove_kept;
+use host::remove::remove_retained;
 use service::Service;
-use setup::automation::plugins::{Ground, Plugin, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, inspect};
 use setup::config::settings;
 
 /// Prefix of the directory of a copy.
@@ -52,7 +52,7 @@ impl CheckSteps {
 }
 
 /// Checks the plugin in a directory. The owner of an installed one must be right, too.
-pub async fn check(service: &Arc<Service>, dir: &Path, ground: Ground) -> CheckedPlugin {
+pub async fn check(service: &Arc<Service>, dir: &Path, ground: DirectoryUse) -> CheckedPlugin {
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut steps = CheckSteps::default();
     // The steps record any failure.
@@ -65,7 +65,7 @@ async fn run_steps(
     service: &Arc<Service>,
     dir: &Path,
     name: &str,
-    ground: Ground,
+    ground: DirectoryUse,
     steps: &mut CheckSteps,
 ) -> Option<()> {
     let fit = inspect(dir, ground).map_err(|unfit| unfit.to_string());
@@ -93,7 +93,8 @@ pub(super) fn sweep(root: &Root) {
         let Some(name) = name.to_str().filter(|name| name.starts_with(COPY)) else { continue };
         if is_old() == Some(true) {
             let copies = std::fs::read_dir(homes.join(name)).into_iter().flatten().flatten();
-            let states = copies.map(|copy| remove_kept(&copy.path(), "state")).all(|removed| removed.is_ok());
+            let states =
+                copies.map(|copy| remove_retained(&copy.path(), "state")).all(|removed| removed.is_ok());
             if !states || std::fs::remove_dir_all(homes.join(name)).is_err() {
                 tracing::warn!(name, "plugin_copy_not_removed");
             }
@@ -103,7 +104,7 @@ pub(super) fn sweep(root: &Root) {
 
 fn remove(base: &Path, plugin: &Plugin) -> Result<(), Failure> {
     let copied = base.join(plugin.name.as_str());
-    remove_kept(&copied, "state")
+    remove_retained(&copied, "state")
         .map_err(|stays| Failure::failed(format!("failed to remove {}: {stays}", copied.display())))?;
     std::fs::remove_dir_all(base).map_err(|e| Failure::file("remove", base, &e))
 }

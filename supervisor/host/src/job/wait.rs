@@ -36,7 +36,7 @@ pub(super) struct Terms<'a> {
     pub(super) limit: Duration,
     pub(super) cancel: &'a CancellationToken,
     /// Takes each line that comes before the reply.
-    pub(super) told: &'a dyn Fn(&[u8]),
+    pub(super) on_line: &'a dyn Fn(&[u8]),
 }
 
 /// Reads the output of a job process to its end, and returns all behind the last line. A process without a reply is killed; it has no state to
@@ -53,7 +53,7 @@ pub(super) fn answer_of(child: &mut Child, terms: &Terms<'_>) -> Result<Vec<u8>,
 }
 
 fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>, NoAnswer> {
-    let Terms { limit, cancel, told } = *terms;
+    let Terms { limit, cancel, on_line } = *terms;
     let deadline = Instant::now() + limit;
     let mut answer = Vec::new();
     let mut buffer = [0_u8; 8192];
@@ -87,7 +87,7 @@ fn read(stdout: &mut ChildStdout, pid: u32, terms: &Terms<'_>) -> Result<Vec<u8>
                 answer.extend_from_slice(buffer.get(..n).unwrap_or_default());
                 while let Some(end) = answer.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = answer.drain(..=end).collect();
-                    told(&line);
+                    on_line(&line);
                 }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -141,15 +141,15 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     fn answer(child: &mut Child, limit: Duration) -> Result<Vec<u8>, NoAnswer> {
-        answer_of(child, &Terms { limit, cancel: &CancellationToken::new(), told: &|_| {} })
+        answer_of(child, &Terms { limit, cancel: &CancellationToken::new(), on_line: &|_| {} })
     }
 
     #[test]
     fn lines_come_before_the_answer() {
         let mut child = shell("echo one; echo two; printf three");
         let lines = std::cell::RefCell::new(Vec::new());
-        let told = |line: &[u8]| lines.borrow_mut().push(String::from_utf8_lossy(line).into_owned());
-        let terms = Terms { limit: LONG, cancel: &CancellationToken::new(), told: &told };
+        let on_line = |line: &[u8]| lines.borrow_mut().push(String::from_utf8_lossy(line).into_owned());
+        let terms = Terms { limit: LONG, cancel: &CancellationToken::new(), on_line: &on_line };
         assert_eq!(answer_of(&mut child, &terms).unwrap(), b"three");
         assert_eq!(*lines.borrow(), ["one\n", "two\n"]);
         child.wait().unwrap();
@@ -167,14 +167,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let go = dir.path().join("go");
         let mut child = shell(&format!("until [ -e {} ]; do :; done; printf here", go.display()));
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
-            tell.send(pthread_self()).unwrap();
+            sender.send(pthread_self()).unwrap();
             let answer = answer(&mut child, LONG);
             child.wait().unwrap();
             answer
         });
-        let thread = told.recv().unwrap();
+        let thread = receiver.recv().unwrap();
         for _ in 0..500 {
             pthread_kill(thread, Signal::SIGUSR2).unwrap();
             std::thread::yield_now();
@@ -229,7 +229,7 @@ mod tests {
         let mut child = shell("while :; do :; done");
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let answer = answer_of(&mut child, &Terms { limit: LONG, cancel: &cancel, told: &|_| {} });
+        let answer = answer_of(&mut child, &Terms { limit: LONG, cancel: &cancel, on_line: &|_| {} });
         assert!(matches!(answer, Err(NoAnswer::Cancelled)), "{answer:?}");
         assert!(!child.wait().unwrap().success());
     }

@@ -30,7 +30,7 @@ pub(super) struct Owner {
 
 impl Owner {
     /// Makes the owner for a board of an existing root.
-    pub(super) fn of(root: &Root, board: BoardId) -> Result<Self, Failure> {
+    pub(super) fn for_board(root: &Root, board: BoardId) -> Result<Self, Failure> {
         let dir = root.dir();
         let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at the root", dir, &e))?;
         Ok(Owner { root: dir.to_owned(), device: meta.dev(), inode: meta.ino(), board: board.to_string() })
@@ -188,12 +188,12 @@ impl Ledger {
 
     fn write(&self, entries: &Reservations) -> std::io::Result<()> {
         let entries = Reservations { version: VERSION, ..entries.clone() };
-        let mut beside = tempfile::NamedTempFile::new_in(&self.dir)?;
+        let mut draft = tempfile::NamedTempFile::new_in(&self.dir)?;
         let mut text = serde_json::to_vec(&entries)?;
         text.push(b'\n');
-        beside.write_all(&text)?;
-        beside.as_file().sync_all()?;
-        beside.persist(self.dir.join(FILE)).map_err(|e| e.error)?;
+        draft.write_all(&text)?;
+        draft.as_file().sync_all()?;
+        draft.persist(self.dir.join(FILE)).map_err(|e| e.error)?;
         std::fs::File::open(&self.dir)?.sync_all()
     }
 }

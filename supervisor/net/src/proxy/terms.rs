@@ -93,8 +93,10 @@ pub(super) const RETRY_AFTER: u16 = 1;
 
 /// Counts a request refused for a spent budget, and reports it if it is new. Returns the text.
 pub(super) fn over_budget(terms: &ProxyTerms, spent: &SpentBudget) -> String {
-    let text =
-        format!("{}; finish with what there is, or block the task and say what is left to do", spent.told());
+    let text = format!(
+        "{}; finish with what there is, or block the task and say what is left to do",
+        spent.to_text()
+    );
     if terms.traffic.refuse_over_budget(spent) == BecomesEvent::Yes {
         (terms.note_budget)(spent.clone());
     }

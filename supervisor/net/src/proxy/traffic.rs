@@ -10,7 +10,7 @@ use policies::{LaneHosts, Policy, Target};
 use tokio::sync::Notify;
 
 use super::host_check::RefusedTarget;
-use setup::lanes::{Answer, Contact, OwnRefusal};
+use setup::lanes::{Contact, HostReply, OwnRefusal};
 
 /// Limit on the refused hosts that become events. More are only counted: a worker can invent any number of names.
 const EVENTS: usize = 20;
@@ -268,7 +268,7 @@ impl Traffic {
         let denial = policy.host_denial(&refusal.target, &refusal.named, lane);
         let denied = Denied {
             policy: policy.name().to_owned(),
-            text: policy.tell(&denial),
+            text: policy.describe(&denial),
             act: denial.act,
             line: denial.line,
         };
@@ -319,7 +319,7 @@ impl Traffic {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let heard = hosts.values().filter_map(|host| host.last_received()).max();
         drop(hosts);
-        Contact { answers: self.responses(), refused: self.latest().own_refusal(heard) }
+        Contact { replies: self.responses(), refused: self.latest().own_refusal(heard) }
     }
 
     /// Returns the latest time at which a refusing host accepts requests again, as far as the hosts named times.
@@ -330,12 +330,12 @@ impl Traffic {
     }
 
     /// Returns the latest response of each host that a broker contacted.
-    fn responses(&self) -> Vec<Answer> {
+    fn responses(&self) -> Vec<HostReply> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(name, host): (&String, &Arc<HostTraffic>)| {
             let LastResponse { status, opens, at, refusing_since, well_at } =
                 (*host.last_response.lock().unwrap_or_else(PoisonError::into_inner))?;
-            Some(Answer { host: name.clone(), status, opens, at, refusing_since, well_at })
+            Some(HostReply { host: name.clone(), status, opens, at, refusing_since, well_at })
         };
         hosts.iter().filter_map(answer).collect()
     }

@@ -45,9 +45,9 @@ impl Codes {
     /// Makes a code and returns it. Only its digest is kept.
     pub(super) fn add(&mut self, offer: Offer, now: Instant) -> Result<String, Failure> {
         self.tidy(now);
-        let own = |pending: &Pending| pending.offer.owner == offer.owner;
-        if self.0.iter().filter(|pending| own(pending)).count() >= EACH
-            && let Some(oldest) = self.0.iter().position(own)
+        let of_owner = |pending: &Pending| pending.offer.owner == offer.owner;
+        if self.0.iter().filter(|pending| of_owner(pending)).count() >= EACH
+            && let Some(oldest) = self.0.iter().position(of_owner)
         {
             self.0.remove(oldest);
         }
@@ -69,8 +69,8 @@ impl Codes {
     /// Returns the offer of a code, unless the code was used or has expired.
     pub(super) fn find(&self, code: &str, now: Instant) -> Option<Offer> {
         let digest = digest(code);
-        let own = |pending: &&Pending| pending.digest == digest && now < pending.until;
-        self.0.iter().find(own).map(|pending| pending.offer.clone())
+        let matches_code = |pending: &&Pending| pending.digest == digest && now < pending.until;
+        self.0.iter().find(matches_code).map(|pending| pending.offer.clone())
     }
 
     /// Invalidates a code.
@@ -80,8 +80,8 @@ impl Codes {
     }
 
     /// Removes the codes of the owners that match.
-    pub(super) fn forget(&mut self, whose: impl Fn(&Owner) -> bool) {
-        self.0.retain(|pending| !whose(&pending.offer.owner));
+    pub(super) fn forget(&mut self, is_of_owner: impl Fn(&Owner) -> bool) {
+        self.0.retain(|pending| !is_of_owner(&pending.offer.owner));
     }
 
     /// Removes expired codes. Returns the time until the next one expires.

@@ -59,9 +59,9 @@ impl A2aConfig {
     /// True if a `Host` header names this service: by the address in the cards, or by the IP address of `listen`, at any
     /// port, because a tunnel may have another. A page under DNS rebinding has a name of its own instead.
     pub fn is_served_as(&self, host: &str) -> bool {
-        let own = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok());
-        if let Some(named) = own.as_ref().and_then(Uri::authority) {
-            let bare = match own.as_ref().and_then(Uri::scheme_str) {
+        let base_url = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok());
+        if let Some(named) = base_url.as_ref().and_then(Uri::authority) {
+            let bare = match base_url.as_ref().and_then(Uri::scheme_str) {
                 Some("https") => named.as_str().strip_suffix(":443"),
                 _ => named.as_str().strip_suffix(":80"),
             };
@@ -215,7 +215,9 @@ mod tests {
             let read = read(text);
             match why {
                 None => assert!(read.is_ok(), "{text}"),
-                Some(why) => assert!(read.as_ref().is_err_and(|said| said.contains(why)), "{text}: {read:?}"),
+                Some(why) => {
+                    assert!(read.as_ref().is_err_and(|message| message.contains(why)), "{text}: {read:?}")
+                }
             }
         }
     }

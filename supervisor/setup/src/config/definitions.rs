@@ -29,7 +29,7 @@ enum Definition<T> {
 
 /// Result of a lookup.
 #[derive(Debug)]
-pub enum Found<'a, T> {
+pub enum Lookup<'a, T> {
     Usable(&'a T),
     /// The file of the definition is unusable.
     Disabled(&'a Defect),
@@ -61,20 +61,20 @@ impl<T> Definitions<T> {
         self.unlisted = Some(defect);
     }
 
-    pub(crate) fn find(&self, name: &str) -> Found<'_, T> {
+    pub(crate) fn find(&self, name: &str) -> Lookup<'_, T> {
         match self.named.get(name) {
-            Some(Definition::Good(value) | Definition::Kept(value, _)) => Found::Usable(value),
-            Some(Definition::Disabled(defect)) => Found::Disabled(defect),
-            None => Found::Absent,
+            Some(Definition::Good(value) | Definition::Kept(value, _)) => Lookup::Usable(value),
+            Some(Definition::Disabled(defect)) => Lookup::Disabled(defect),
+            None => Lookup::Absent,
         }
     }
 
     /// Returns the reason why a name is unusable, or why it cannot be known to be free.
     pub(crate) fn defect(&self, name: &str) -> Option<&Defect> {
         match self.find(name) {
-            Found::Usable(_) => None,
-            Found::Disabled(defect) => Some(defect),
-            Found::Absent => self.unlisted.as_ref().filter(|defect| defect.effect == Effect::Disabled),
+            Lookup::Usable(_) => None,
+            Lookup::Disabled(defect) => Some(defect),
+            Lookup::Absent => self.unlisted.as_ref().filter(|defect| defect.effect == Effect::Disabled),
         }
     }
 

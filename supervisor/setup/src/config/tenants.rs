@@ -10,7 +10,7 @@ use kernel::{BoardName, Bound, Pool, Profile, Tenant, Waiting, WaitingCode};
 use serde::Deserialize;
 
 use super::budgets::BudgetConfig;
-use super::definitions::{Defect, Definitions, Found, Subject, read_all};
+use super::definitions::{Defect, Definitions, Lookup, Subject, read_all};
 use super::{Config, QuotaConfig};
 use base::exit::Code;
 use base::failure::Failure;
@@ -48,8 +48,8 @@ impl Tenants {
     /// Returns the configuration of a tenant; none if its file is unusable or absent.
     pub fn get(&self, name: &Tenant) -> Option<&TenantConfig> {
         match self.defined.find(name.as_str()) {
-            Found::Usable(tenant) => Some(tenant),
-            Found::Disabled(_) | Found::Absent => None,
+            Lookup::Usable(tenant) => Some(tenant),
+            Lookup::Disabled(_) | Lookup::Absent => None,
         }
     }
 
@@ -187,7 +187,7 @@ impl TenantConfig {
 
     /// Returns the limits that it sets.
     pub fn bounds(&self) -> Vec<(Bound, u64)> {
-        self.quotas.said().collect()
+        self.quotas.limits().collect()
     }
 }
 

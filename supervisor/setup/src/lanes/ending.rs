@@ -26,9 +26,9 @@ use kernel::{EndCause, Ending, OnCleanExit, Purpose, SHORTEST_LIMIT, Siblings, S
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
-use super::answers::{Answer, Contact, OwnRefusal, Refusal, Services};
 use super::exit_codes::ExitCodes;
-use super::formats::{Finish, Format, Reset, Said};
+use super::formats::{Finish, Format, Reset, WorkerReport};
+use super::host_replies::{Contact, HostReply, OwnRefusal, Refusal, Services};
 use super::lane::{CleanExit, Lane, RateLimit};
 use base::terminal::plain;
 
@@ -103,18 +103,18 @@ impl EndingRules {
             terminal: lane.terminal.is_some(),
             is_fork: lane.sessions.is_forking && resumed.is_some(),
             model: lane.model.clone(),
-            services: Services::of(lane),
+            services: Services::for_lane(lane),
         }
     }
 
     /// Reads a worker's output. Tokens without a model are counted for the lane's model.
-    fn read(&self, stdout: &Stdout) -> Said {
-        let mut said = self.stdout.read(stdout);
-        let has_used = said.spent.input_tokens > 0 || said.spent.output_tokens > 0;
-        if has_used && said.spent.model.is_none() {
-            said.spent.model.clone_from(&self.model);
+    fn read(&self, stdout: &Stdout) -> WorkerReport {
+        let mut report = self.stdout.read(stdout);
+        let has_used = report.spent.input_tokens > 0 || report.spent.output_tokens > 0;
+        if has_used && report.spent.model.is_none() {
+            report.spent.model.clone_from(&self.model);
         }
-        said
+        report
     }
 
     /// True if the agent or its service gives information before the end.
@@ -123,8 +123,8 @@ impl EndingRules {
     }
 
     /// Returns the time for which the service has only refused the agent's requests.
-    pub fn refused_for(&self, answers: &[Answer]) -> Option<Duration> {
-        self.services.refused_for(answers)
+    pub fn refused_for(&self, replies: &[HostReply]) -> Option<Duration> {
+        self.services.refused_for(replies)
     }
 
     /// Returns the time for which the service may refuse a worker that retries, if limited.
@@ -133,8 +133,8 @@ impl EndingRules {
     }
 
     /// True if the program failed with a message that the session to resume no longer exists.
-    fn has_no_session(&self, record: &ExitRecord, said: &Said) -> bool {
-        let texts = [Some(&record.stderr_tail), said.trouble.as_ref(), said.message.as_ref()];
+    fn has_no_session(&self, record: &ExitRecord, report: &WorkerReport) -> bool {
+        let texts = [Some(&record.stderr_tail), report.trouble.as_ref(), report.message.as_ref()];
         let says = |words: &String| texts.into_iter().flatten().any(|text| text.contains(words.as_str()));
         self.resumed.is_some() && record.code != Some(0) && self.session_gone.iter().any(says)
     }
@@ -162,24 +162,24 @@ pub fn read_ending(
     contact: &Contact,
     ended_at: Timestamp,
 ) -> Ending {
-    let answers = &contact.answers;
-    let mut said = match &record.cause {
-        Cause::SpawnFailed(_) => Said::default(),
+    let replies = &contact.replies;
+    let mut report = match &record.cause {
+        Cause::SpawnFailed(_) => WorkerReport::default(),
         Cause::Exited | Cause::Deadline | Cause::Stopped { .. } => rules.read(stdout),
     };
     if rules.terminal {
-        said.message = said.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
+        report.message = report.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
     }
-    said.finish = rules.services.believed(said.finish, contact);
+    report.finish = rules.services.believed(report.finish, contact);
     // The agent's own report wins; the broker's replies explain an end that the agent does not.
-    let refusal = rules.services.refusal(answers).filter(|_| is_cut_short(record, said.finish));
+    let refusal = rules.services.refusal(replies).filter(|_| is_cut_short(record, report.finish));
     if let Some(Refusal { finish, trouble }) = refusal {
-        said.finish = finish;
-        said.trouble.get_or_insert(trouble);
+        report.finish = finish;
+        report.trouble.get_or_insert(trouble);
     }
-    let mut ending = Ending::new(Facts { record, rules, contact, ended_at }.cause(&said));
-    if said.finish == Finish::Well && said.spent.denials > 0 {
-        said.trouble = Some(tools_refused(said.spent.denials, said.message.as_deref()));
+    let mut ending = Ending::new(Facts { record, rules, contact, ended_at }.cause(&report));
+    if report.finish == Finish::Well && report.spent.denials > 0 {
+        report.trouble = Some(tools_refused(report.spent.denials, report.message.as_deref()));
     }
     ending.ended_at = Some(ended_at);
     ending.exit_code = record.code;
@@ -189,27 +189,27 @@ pub fn read_ending(
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     ending.siblings = match rules.rate_limit {
         // A worker's claim about its service holds other tasks only if the proxy has seen no success since.
-        RateLimit::Account if !rules.services.is_serving(answers) => Siblings::Hold,
+        RateLimit::Account if !rules.services.is_serving(replies) => Siblings::Hold,
         RateLimit::Account | RateLimit::Task => Siblings::Spare,
     };
-    let is_well = said.finish == Finish::Well;
+    let is_well = report.finish == Finish::Well;
     ending.result_policy = match rules.on_clean_exit {
         // A worker that was denied a tool call may not have done the task.
-        CleanExit::Complete if is_well && said.spent.denials > 0 => {
-            OnCleanExit::ToolsRefused { summary: said.message }
+        CleanExit::Complete if is_well && report.spent.denials > 0 => {
+            OnCleanExit::ToolsRefused { summary: report.message }
         }
-        CleanExit::Complete if is_well => OnCleanExit::Complete { summary: said.message },
-        CleanExit::Review if is_well => OnCleanExit::Review { summary: said.message },
-        CleanExit::ProtocolViolation if is_well => OnCleanExit::TurnEnded { summary: said.message },
+        CleanExit::Complete if is_well => OnCleanExit::Complete { summary: report.message },
+        CleanExit::Review if is_well => OnCleanExit::Review { summary: report.message },
+        CleanExit::ProtocolViolation if is_well => OnCleanExit::TurnEnded { summary: report.message },
         CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
     };
-    ending.trouble = said.trouble;
+    ending.trouble = report.trouble;
     // A run that ends before its output names a session still belongs to the resumed session.
-    said.spent.session = match ending.cause {
+    report.spent.session = match ending.cause {
         EndCause::SessionGone => None,
-        _ => said.spent.session.or_else(|| rules.resumed.clone().filter(|_| !rules.is_fork)),
+        _ => report.spent.session.or_else(|| rules.resumed.clone().filter(|_| !rules.is_fork)),
     };
-    ending.spent = Some(said.spent).filter(|spent| *spent != Spent::default());
+    ending.spent = Some(report.spent).filter(|spent| *spent != Spent::default());
     ending
 }
 
@@ -236,40 +236,41 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    fn cause(&self, said: &Said) -> EndCause {
+    fn cause(&self, report: &WorkerReport) -> EndCause {
         let record = self.record;
         match &record.cause {
             _ if record.oom == Some(true) => EndCause::OutOfMemory,
             Cause::Deadline => EndCause::TimedOut,
             // An agent that waits out a rate limit of an hour writes nothing meanwhile, and the shim stops it as stalled.
-            Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(said.finish) => {
-                self.own_end(said.finish)
+            Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(report.finish) => {
+                self.own_end(report.finish)
             }
             Cause::Stopped { reason } => match stop_reason(*reason) {
                 Some(reason) => EndCause::Stopped(reason),
-                None => self.refused(said.finish),
+                None => self.refused(report.finish),
             },
             // The daemon, which knows the requirements of the run, decides who is at fault.
             Cause::SpawnFailed(_) => EndCause::NeverStarted,
-            Cause::Exited if self.rules.has_no_session(record, said) => EndCause::SessionGone,
-            Cause::Exited => self.own_end(said.finish),
+            Cause::Exited if self.rules.has_no_session(record, report) => EndCause::SessionGone,
+            Cause::Exited => self.own_end(report.finish),
         }
     }
 
     /// Returns the cause of an end by the worker itself: the more specific of its report and its exit code.
-    fn own_end(&self, said: Finish) -> EndCause {
+    fn own_end(&self, reported: Finish) -> EndCause {
         let Facts { record, rules, contact, ended_at } = *self;
         let code = rules.services.believed(rules.exit_codes.meaning(record.code), contact);
-        let finish = if rank(code) < rank(said) { code } else { said };
+        let finish = if rank(code) < rank(reported) { code } else { reported };
         match finish {
             Finish::RateLimited(reset) => {
                 let pause = ended_at.after(Duration::from_secs(rules.rate_limit_pause));
-                let told = reset.map(|reset| match reset {
+                let named = reset.map(|reset| match reset {
                     Reset::At(at) => at,
                     Reset::After(pause) => ended_at.after(pause.min(LONGEST_LIMIT)),
                 });
                 let shortest = ended_at.after(SHORTEST_LIMIT);
-                let until = told.filter(|until| *until > ended_at).map_or(pause, |until| until.max(shortest));
+                let until =
+                    named.filter(|until| *until > ended_at).map_or(pause, |until| until.max(shortest));
                 EndCause::RateLimited { until: until.min(ended_at.after(LONGEST_LIMIT)) }
             }
             Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
@@ -283,11 +284,11 @@ impl Facts<'_> {
     }
 
     /// Returns the cause for a worker that was ended because its service refused it for too long.
-    fn refused(&self, said: Finish) -> EndCause {
-        match self.own_end(said) {
-            told @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => told,
+    fn refused(&self, reported: Finish) -> EndCause {
+        match self.own_end(reported) {
+            cause @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => cause,
             // The refusals were those of the proxy, which refuses the next run as well.
-            told if self.contact.refused == OwnRefusal::Service => told,
+            cause if self.contact.refused == OwnRefusal::Service => cause,
             _ => EndCause::RateLimited {
                 until: self.ended_at.after(Duration::from_secs(self.rules.rate_limit_pause)),
             },
@@ -297,7 +298,7 @@ impl Facts<'_> {
 
 /// Returns the cause of an end that the shim was asked for, if the shim left no exit record. None if the agent's
 /// report would be needed.
-pub fn told_to_end(cause: &Cause) -> Option<EndCause> {
+pub fn cause_of_requested_end(cause: &Cause) -> Option<EndCause> {
     match cause {
         Cause::Deadline => Some(EndCause::TimedOut),
         Cause::Stopped { reason } => stop_reason(*reason).map(EndCause::Stopped),
@@ -306,8 +307,8 @@ pub fn told_to_end(cause: &Cause) -> Option<EndCause> {
 }
 
 /// True if a run failed, stalled or was ended for refusals, and its agent gave no reason.
-fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
-    let is_unsaid = match said {
+fn is_cut_short(record: &ExitRecord, reported: Finish) -> bool {
+    let is_unsaid = match reported {
         Finish::Well | Finish::Unsaid | Finish::Failed => true,
         Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable | Finish::OwnLimit(_) => false,
     };
@@ -320,8 +321,8 @@ fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
 }
 
 /// True if the agent's last report is a refusal or a failure of its service.
-fn waits_for_service(said: Finish) -> bool {
-    match said {
+fn waits_for_service(reported: Finish) -> bool {
+    match reported {
         Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable => true,
         Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => false,
     }

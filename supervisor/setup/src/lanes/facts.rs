@@ -7,7 +7,7 @@ use policies::BoardAccess;
 
 /// Directories and files of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct RunPaths<'a> {
     pub workspace: &'a Path,
     pub home: &'a Path,
     pub tmp: &'a Path,
@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     pub run: &'a Run,
     /// Token by which the worker identifies itself to the board.
     pub token: &'a str,
-    pub places: Places<'a>,
+    pub places: RunPaths<'a>,
     pub prompt: &'a str,
     /// Session that the agent resumes.
     pub session: Option<&'a str>,

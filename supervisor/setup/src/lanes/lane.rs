@@ -16,7 +16,7 @@ use super::login::Login;
 use super::servers::ToolServers;
 use super::service::Service;
 use super::sessions::Sessions;
-use super::template::{Place, Template, Values};
+use super::template::{Placeholder, Template, Values};
 use super::tools::Form;
 
 /// Word after `{supervisor}` in the command of a lane whose program brings its own board; the program follows it.
@@ -146,7 +146,7 @@ impl Lane {
     pub(super) fn words(&self) -> Vec<String> {
         let word = |group: &Vec<Template>| match group.as_slice() {
             [word]
-                if ![Place::Model, Place::Session, Place::BaseUrl]
+                if ![Placeholder::Model, Placeholder::Session, Placeholder::BaseUrl]
                     .into_iter()
                     .any(|place| word.has(place)) =>
             {
@@ -223,7 +223,7 @@ impl Lane {
     /// True if a text of the lane contains `{model}`.
     pub(crate) fn takes_model(&self) -> bool {
         let mut texts = self.argv.iter().flatten().chain(self.env.values()).chain(self.files.values());
-        texts.any(|text| text.has(Place::Model))
+        texts.any(|text| text.has(Placeholder::Model))
     }
 
     /// True if workers get a prompt rather than the bare body of the task.
@@ -239,7 +239,7 @@ impl Lane {
     /// Returns the missing setting of the lane's file without which nothing can start, if any.
     pub fn lacks(&self) -> Option<&'static str> {
         let is_missing =
-            self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Place::Service));
+            self.service.is_none() && self.argv.iter().flatten().any(|word| word.has(Placeholder::Service));
         is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (`supervisor help docs/lanes/http.md`, `supervisor help docs/lanes/a2a.md`)")
     }
 
@@ -282,7 +282,7 @@ impl Lane {
     pub fn forking(&self) -> Self {
         let mut lane = self.clone();
         for group in &mut lane.argv {
-            if group.iter().any(|word| word.has(Place::Session)) {
+            if group.iter().any(|word| word.has(Placeholder::Session)) {
                 group.clone_from(&self.sessions.fork);
             }
         }

@@ -19,7 +19,7 @@ use super::login::Login;
 use super::servers::ToolServers;
 use super::service::ServiceFile;
 use super::sessions::{Sessions, Wrong, is_inside};
-use super::template::{NoPlace, Place, Template};
+use super::template::{NoPlace, Placeholder, Template};
 use super::tools::Form;
 use super::variable::{is_reserved, is_variable};
 use super::words::Words;
@@ -122,19 +122,19 @@ impl Lane {
         // A setting that no text uses, and a placeholder without its setting, are defects: both are mistakes of the
         // author.
         let texts = || argv.iter().flatten().chain(env.values()).chain(files.values());
-        if file.model.is_some() && !texts().any(|text| text.has(Place::Model)) {
+        if file.model.is_some() && !texts().any(|text| text.has(Placeholder::Model)) {
             let message = "nothing uses it; write {model} into `argv`, `env` or `files`";
             return Err(reader.defect("model", "model", message));
         }
-        reader.tools_are_used(file.tools.is_some(), texts().any(|text| text.has(Place::Tools)))?;
-        if file.broker.is_empty() && texts().any(|text| text.has(Place::BaseUrl)) {
+        reader.tools_are_used(file.tools.is_some(), texts().any(|text| text.has(Placeholder::Tools)))?;
+        if file.broker.is_empty() && texts().any(|text| text.has(Placeholder::BaseUrl)) {
             let message = "`{base_url}` is the address of a broker, and the lane has none: [[broker]]";
             return Err(reader.defect("broker", "{base_url}", message));
         }
         let mut additions =
             reader.additions(Additions { hosts: file.hosts, secrets: file.secrets, brokers: file.broker })?;
         let service = match file.service {
-            Some(_) if !texts().any(|text| text.has(Place::Service)) => {
+            Some(_) if !texts().any(|text| text.has(Placeholder::Service)) => {
                 let message = "nothing uses it; write {service} into `argv`, `env` or `files`, or extend the lane `http`";
                 return Err(reader.defect("service", "[service", message));
             }
@@ -288,7 +288,7 @@ impl Reader<'_> {
             let parsed: Result<Vec<_>, _> = words.iter().map(|word| self.template("argv", word)).collect();
             groups.push(parsed?);
         }
-        let has_text = groups.iter().flatten().any(|word| word.has(Place::PromptText));
+        let has_text = groups.iter().flatten().any(|word| word.has(Placeholder::PromptText));
         match (prompt, has_text) {
             (Prompt::Argument, false) => Err(refuse(
                 "no word of it has {prompt_text}, so the worker would not get its prompt; add one, or set `prompt`",
@@ -313,7 +313,7 @@ impl Reader<'_> {
                     return Err(self.defect("env", &name, message));
                 }
                 let value = self.template("env", &value)?;
-                if value.has(Place::PromptText) {
+                if value.has(Placeholder::PromptText) {
                     return Err(self.defect("env", &name, "a prompt is longer than a variable may be"));
                 }
                 Ok((name, value))

@@ -107,8 +107,8 @@ mod tests {
         let (first, second) = (dir.path().join("python3"), dir.path().join("python3.12"));
         std::os::unix::fs::symlink("python3.12", &first).unwrap();
         std::os::unix::fs::symlink("/no/such/python", &second).unwrap();
-        let told = why_none(&first);
-        assert!(told.starts_with("which leads to /no/such/python, which is not there"), "{told}");
+        let reason = why_none(&first);
+        assert!(reason.starts_with("which leads to /no/such/python, which is not there"), "{reason}");
         assert!(why_none(&dir.path().join("none")).starts_with("which is not there"));
     }
 

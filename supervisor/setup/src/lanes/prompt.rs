@@ -227,34 +227,34 @@ mod tests {
 
     #[test]
     fn a_worker_in_a_worktree_reads_that_it_has_to_commit_and_a_reviewer_does_not() {
-        let said = |purpose, commit| {
+        let lines_of = |purpose, commit| {
             let branch = Branch { name: "task/t_1".to_owned(), commit };
             let terms = Terms { branch: Some(&branch), ..terms(purpose) };
             [prompt("# It", &terms, None), unending("# It", &terms)].map(|text| {
                 text.lines().find(|line| line.contains("task/t_1")).unwrap_or_default().to_owned()
             })
         };
-        let [told, bare] = said(Purpose::Work, CommitMode::Auto);
-        assert_eq!(told, bare);
-        insta::assert_snapshot!(told, @"You are in a git worktree on the branch `task/t_1`. What is committed there is what you hand over: commit your work before you complete it or request a review. The supervisor commits the files that you leave uncommitted, in a commit of its own.");
+        let [task_line, bare] = lines_of(Purpose::Work, CommitMode::Auto);
+        assert_eq!(task_line, bare);
+        insta::assert_snapshot!(task_line, @"You are in a git worktree on the branch `task/t_1`. What is committed there is what you hand over: commit your work before you complete it or request a review. The supervisor commits the files that you leave uncommitted, in a commit of its own.");
         assert!(
-            said(Purpose::Work, CommitMode::Require)[0]
+            lines_of(Purpose::Work, CommitMode::Require)[0]
                 .ends_with("Files that you leave uncommitted block the task.")
         );
-        assert!(said(Purpose::Work, CommitMode::No)[0].ends_with("are not part of it."));
-        assert_eq!(said(Purpose::Review, CommitMode::Auto), ["", ""]);
+        assert!(lines_of(Purpose::Work, CommitMode::No)[0].ends_with("are not part of it."));
+        assert_eq!(lines_of(Purpose::Review, CommitMode::Auto), ["", ""]);
     }
 
     #[test]
     fn the_tools_are_named_as_the_model_of_each_program_sees_them() {
-        let said = |purpose, form| {
+        let lines_of = |purpose, form| {
             let terms = terms(purpose);
             let text = prompt("# It", &terms, Some(form));
             text.lines().find(|line| line.contains("MCP server")).unwrap_or_default().to_owned()
         };
-        insta::assert_snapshot!(said(Purpose::Work, Form::Claude), @"The tools of the MCP server `board` do the same without a shell: `mcp__board__kanban_complete`, `mcp__board__kanban_request_review`, `mcp__board__kanban_block`. Call one of them in place of its command. `mcp__board__kanban_show` and `mcp__board__kanban_comment` are there too.");
-        insta::assert_snapshot!(said(Purpose::Work, Form::Codex), @"The tools of the MCP server `board` do the same without a shell: `kanban_complete`, `kanban_request_review`, `kanban_block`. Call one of them in place of its command. `kanban_show` and `kanban_comment` are there too.");
-        insta::assert_snapshot!(said(Purpose::Work, Form::Opencode), @"The tools of the MCP server `board` do the same without a shell: `board_kanban_complete`, `board_kanban_request_review`, `board_kanban_block`. Call one of them in place of its command. `board_kanban_show` and `board_kanban_comment` are there too.");
-        insta::assert_snapshot!(said(Purpose::Review, Form::Gemini), @"The tools of the MCP server `board` do the same without a shell: `mcp_board_kanban_approve`, `mcp_board_kanban_request_changes`. Call one of them in place of its command. `mcp_board_kanban_show` and `mcp_board_kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Work, Form::Claude), @"The tools of the MCP server `board` do the same without a shell: `mcp__board__kanban_complete`, `mcp__board__kanban_request_review`, `mcp__board__kanban_block`. Call one of them in place of its command. `mcp__board__kanban_show` and `mcp__board__kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Work, Form::Codex), @"The tools of the MCP server `board` do the same without a shell: `kanban_complete`, `kanban_request_review`, `kanban_block`. Call one of them in place of its command. `kanban_show` and `kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Work, Form::Opencode), @"The tools of the MCP server `board` do the same without a shell: `board_kanban_complete`, `board_kanban_request_review`, `board_kanban_block`. Call one of them in place of its command. `board_kanban_show` and `board_kanban_comment` are there too.");
+        insta::assert_snapshot!(lines_of(Purpose::Review, Form::Gemini), @"The tools of the MCP server `board` do the same without a shell: `mcp_board_kanban_approve`, `mcp_board_kanban_request_changes`. Call one of them in place of its command. `mcp_board_kanban_show` and `mcp_board_kanban_comment` are there too.");
     }
 }

@@ -30,10 +30,10 @@ pub struct Adopted {
 
 /// Reads a profile or an agent file of another program.
 pub fn adopt(text: &str) -> Result<Adopted, Fault> {
-    let parts = Parts::of(text)?;
-    let (mut said, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
-    let is_ours = said.keys().any(|key| OURS.contains(&key.as_str()));
-    let is_theirs = said.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
+    let parts = Parts::split(text)?;
+    let (mut loose, no_yaml) = parts.loose_settings::<BTreeMap<String, Value>>()?;
+    let is_ours = loose.keys().any(|key| OURS.contains(&key.as_str()));
+    let is_theirs = loose.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
     match Draft::parse(text) {
         // A text that parses as a profile is one, unless its model is named as in agent files and no key of profiles
         // says otherwise.
@@ -43,7 +43,7 @@ pub fn adopt(text: &str) -> Result<Adopted, Fault> {
         Err(fault) if is_ours => return Err(no_yaml.unwrap_or(fault)),
         Ok(_) | Err(_) => {}
     }
-    let mut take = |key: &str| match said.remove(key) {
+    let mut take = |key: &str| match loose.remove(key) {
         Some(Value::String(text)) => Some(text),
         Some(other) if !other.is_null() => Some(other.to_string()),
         _ => None,
@@ -53,10 +53,10 @@ pub fn adopt(text: &str) -> Result<Adopted, Fault> {
     let model = take("model").filter(|model| model != "inherit");
     let minutes = take("timeout_mins").and_then(|minutes| minutes.parse::<u64>().ok());
     let of_gemini = minutes.is_some()
-        || said.keys().any(|key| OF_GEMINI.contains(&key.as_str()))
+        || loose.keys().any(|key| OF_GEMINI.contains(&key.as_str()))
         || model.as_ref().is_some_and(|model| model.starts_with("gemini"));
-    let skills = said.remove("skills").map(|said| names(&said)).unwrap_or_default();
-    let mut left_out: Vec<String> = said.iter().map(|(key, value)| left_out(key, value)).collect();
+    let skills = loose.remove("skills").map(|loose| names(&loose)).unwrap_or_default();
+    let mut left_out: Vec<String> = loose.iter().map(|(key, value)| left_out(key, value)).collect();
     let description = description.map(|text| match text.len() {
         0..=LONGEST_TEXT => text,
         length => {
@@ -87,8 +87,8 @@ fn in_one_line(text: &str) -> String {
 }
 
 /// Returns the names in a list, or in a comma-separated text.
-fn names(said: &Value) -> Vec<String> {
-    let texts: Vec<&str> = match said {
+fn names(loose: &Value) -> Vec<String> {
+    let texts: Vec<&str> = match loose {
         Value::String(text) => text.split(',').collect(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -137,10 +137,10 @@ mod tests {
         assert_eq!(adopted.draft.settings.lane.unwrap().as_str(), "claude");
         assert_eq!(adopted.draft.settings.model.as_deref(), Some("sonnet"));
         assert_eq!(adopted.draft.prompt.trim(), "You review code.");
-        let told = adopted.left_out.join("\n");
+        let omissions = adopted.left_out.join("\n");
         assert!(
-            told.contains("`color: red` is not kept") && told.contains("`tools: Read, Grep, Glob`"),
-            "{told}"
+            omissions.contains("`color: red` is not kept") && omissions.contains("`tools: Read, Grep, Glob`"),
+            "{omissions}"
         );
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use kernel::Profile;
 
-use super::profile::Persona;
+use super::profile::ProfileDefinition;
 use crate::config::definitions::Defect;
 use crate::config::settings;
 use base::exit::Code;
@@ -27,8 +27,8 @@ pub fn text_of(root: &Root, name: &Profile) -> Result<Option<String>, Failure> {
 }
 
 /// Checks the text of a profile. An unusable text is never written.
-pub fn check(root: &Root, name: &Profile, text: &str) -> Result<Persona, Failure> {
-    Persona::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
+pub fn check(root: &Root, name: &Profile, text: &str) -> Result<ProfileDefinition, Failure> {
+    ProfileDefinition::parse(name.as_str(), text, &path_of(root, name)).map_err(|defect: Defect| {
         Failure::usage(defect.to_string())
             .hint("`supervisor help docs/profiles.md` describes the file; nothing was written")
     })

@@ -37,7 +37,7 @@ impl Fault {
 
 impl<'a> Parts<'a> {
     /// Splits a file.
-    pub(crate) fn of(text: &'a str) -> Result<Self, Fault> {
+    pub(crate) fn split(text: &'a str) -> Result<Self, Fault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(rest) = after_fence(text) else {
             return Err(Fault::at(1, "it does not begin with a line of ---, which front matter begins with"));
@@ -57,7 +57,7 @@ impl<'a> Parts<'a> {
     }
 
     pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        Self::settings_of(self.yaml).map_err(|e| self.told(&e))
+        Self::settings_of(self.yaml).map_err(|e| self.fault_of(&e))
     }
 
     /// Parses settings as leniently as Claude Code does: if they are not valid YAML, each value of a line is taken as
@@ -65,10 +65,12 @@ impl<'a> Parts<'a> {
     pub(crate) fn loose_settings<T: DeserializeOwned>(&self) -> Result<(T, Option<Fault>), Fault> {
         let error = match Self::settings_of(self.yaml) {
             Ok(settings) => return Ok((settings, None)),
-            Err(e @ (Error::Budget { .. } | Error::DuplicateMappingKey { .. })) => return Err(self.told(&e)),
+            Err(e @ (Error::Budget { .. } | Error::DuplicateMappingKey { .. })) => {
+                return Err(self.fault_of(&e));
+            }
             Err(e) => e,
         };
-        let fault = self.told(&error);
+        let fault = self.fault_of(&error);
         let lines: Vec<String> = self.yaml.lines().map(with_quotes).collect();
         match Self::settings_of(&lines.join("\n")) {
             Ok(settings) => Ok((settings, Some(fault))),
@@ -92,7 +94,7 @@ impl<'a> Parts<'a> {
         serde_saphyr::from_str_with_options(yaml, options)
     }
 
-    fn told(&self, error: &Error) -> Fault {
+    fn fault_of(&self, error: &Error) -> Fault {
         let line = error.location().map_or(1, |place| usize::try_from(place.line()).unwrap_or(1));
         Fault { line: line + 1, key: key_of(self.yaml, line), message: in_words(error.without_snippet()) }
     }
@@ -123,12 +125,12 @@ fn in_words(error: &Error) -> String {
             "it is not a whole number".to_owned()
         }
         other => {
-            let told = DefaultMessageFormatter.format_message(other);
-            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            let detail = DefaultMessageFormatter.format_message(other);
+            let detail = detail.split_whitespace().collect::<Vec<_>>().join(" ");
             // The most frequent mistake: an unquoted text with a colon.
-            let is_colon = told.contains("mapping values are not allowed");
+            let is_colon = detail.contains("mapping values are not allowed");
             let hint = if is_colon { ": put a text that has a colon in quotes" } else { "" };
-            format!("{told}{hint}")
+            format!("{detail}{hint}")
         }
     }
 }
@@ -174,17 +176,17 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Result<BTreeMap<String, String>, Fault> {
-        Parts::of(text).and_then(|parts| parts.settings())
+        Parts::split(text).and_then(|parts| parts.settings())
     }
 
     #[test]
     fn settings_and_text_are_told_apart() {
-        let parts = Parts::of("---\nname: ann\n---\n\nYou are Ann.\n---\nmore\n").unwrap();
+        let parts = Parts::split("---\nname: ann\n---\n\nYou are Ann.\n---\nmore\n").unwrap();
         assert_eq!((parts.yaml, parts.body), ("name: ann\n", "\nYou are Ann.\n---\nmore\n"));
         assert_eq!(settings("---\r\nname: ann\r\n---\r\n").unwrap()["name"], "ann");
         assert_eq!(settings("---\nname: ann\n---").unwrap()["name"], "ann");
         for text in ["", "name: ann\n", "# --- \n", "---\nname: ann\n", "---x\na: b\n---\n"] {
-            assert_eq!(Parts::of(text).unwrap_err().line, 1, "{text}");
+            assert_eq!(Parts::split(text).unwrap_err().line, 1, "{text}");
         }
     }
 
@@ -195,7 +197,7 @@ mod tests {
         let fault = settings("---\nname: ann\nname: ann\n---\n").unwrap_err();
         assert_eq!(fault.line, 3, "{fault:?}");
         assert!(!fault.message.contains('\n'), "{fault:?}");
-        let parts = Parts::of("---\na: 1\n\"b\": 2\n---\n").unwrap();
+        let parts = Parts::split("---\na: 1\n\"b\": 2\n---\n").unwrap();
         assert_eq!(parts.fault("b", "").line, 3);
     }
 
@@ -205,23 +207,25 @@ mod tests {
         let fault = settings(text).unwrap_err();
         assert_eq!((fault.line, fault.key.as_deref()), (3, Some("description")), "{fault:?}");
         assert!(fault.message.contains("put a text that has a colon in quotes"), "{fault:?}");
-        let parts = Parts::of(text).unwrap();
+        let parts = Parts::split(text).unwrap();
         let (read, passed) = parts.loose_settings::<BTreeMap<String, Value>>().unwrap();
         assert_eq!(passed, Some(fault));
         assert_eq!(read["description"], "Use it. Examples: user: \"x\" # y");
         assert_eq!((&read["tools"][1], &read["more"]), (&"b".into(), &"a: b\n".into()));
-        let said = |line: &str| {
+        let message_of = |line: &str| {
             let text = format!("---\n{line}\n---\n");
-            let parts = Parts::of(&text).unwrap();
+            let parts = Parts::split(&text).unwrap();
             let fault = parts.settings::<BTreeMap<String, u64>>().unwrap_err();
             let loose = parts.loose_settings::<BTreeMap<String, u64>>();
             assert_eq!(loose.unwrap_err(), fault, "quotes help no number");
             fault.message
         };
-        assert_eq!(said("a: 1\na: 2"), "`a` is there twice");
-        assert_eq!(said("a: -1"), "it is not a whole number of 0 or more");
-        assert!(said("a: &b 1").starts_with("anchors and aliases (`&name`, `*name`) are not read here"));
-        assert!(Parts::of("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
+        assert_eq!(message_of("a: 1\na: 2"), "`a` is there twice");
+        assert_eq!(message_of("a: -1"), "it is not a whole number of 0 or more");
+        assert!(
+            message_of("a: &b 1").starts_with("anchors and aliases (`&name`, `*name`) are not read here")
+        );
+        assert!(Parts::split("---\nb: x\na: &b x: y\n---\n").unwrap().loose_settings::<Value>().is_err());
     }
 
     #[test]

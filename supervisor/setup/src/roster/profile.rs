@@ -26,7 +26,7 @@ pub(super) const LONGEST_TEXT: usize = 1024;
 
 /// A checked profile: the settings of its workers beside the lane, and their role text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Persona {
+pub struct ProfileDefinition {
     /// File of the profile.
     pub origin: PathBuf,
     /// True for a profile that is shipped with the program. The configuration takes precedence over it.
@@ -63,7 +63,7 @@ pub struct ProfileText {
     pub prompt: Option<String>,
 }
 
-impl Persona {
+impl ProfileDefinition {
     /// Parses the profile `name`; `origin` is its file.
     pub fn parse(name: &str, text: &str, origin: &Path) -> Result<Self, Defect> {
         read(name, text, origin).map_err(|fault| {
@@ -110,11 +110,11 @@ impl Persona {
     }
 }
 
-fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
-    let parts = Parts::of(text)?;
+fn read(name: &str, text: &str, origin: &Path) -> Result<ProfileDefinition, Fault> {
+    let parts = Parts::split(text)?;
     let settings: Settings = parts.settings()?;
-    if let Some(said) = settings.name.as_ref().filter(|said| *said != name) {
-        let message = format!("it is `{said}`, but the file's name is the profile's name, `{name}`");
+    if let Some(declared_name) = settings.name.as_ref().filter(|declared_name| *declared_name != name) {
+        let message = format!("it is `{declared_name}`, but the file's name is the profile's name, `{name}`");
         return Err(parts.fault("name", message));
     }
     let texts = [
@@ -160,15 +160,15 @@ fn read(name: &str, text: &str, origin: &Path) -> Result<Persona, Fault> {
         return Err(Fault { line: 1, key: None, message });
     }
     let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
-    Ok(Persona { origin: origin.to_owned(), is_shipped: false, settings, prompt })
+    Ok(ProfileDefinition { origin: origin.to_owned(), is_shipped: false, settings, prompt })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Persona, Defect> {
-        Persona::parse("ann", text, Path::new("/etc/ann.md"))
+    fn parse(text: &str) -> Result<ProfileDefinition, Defect> {
+        ProfileDefinition::parse("ann", text, Path::new("/etc/ann.md"))
     }
 
     #[test]

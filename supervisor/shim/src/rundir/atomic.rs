@@ -14,18 +14,18 @@ use serde::Serialize;
 pub fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
-    let beside = directory.join(format!(".{name}.{}", std::process::id()));
+    let draft = directory.join(format!(".{name}.{}", std::process::id()));
     let written = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&beside)
+        .open(&draft)
         .and_then(|mut file| file.write_all(&bytes))
-        .and_then(|()| fs::rename(&beside, directory.join(name)));
+        .and_then(|()| fs::rename(&draft, directory.join(name)));
     if written.is_err() {
         // The first error is the one to tell; a leftover is overwritten by the next writer of this name.
-        fs::remove_file(&beside).ok();
+        fs::remove_file(&draft).ok();
     }
     written
 }

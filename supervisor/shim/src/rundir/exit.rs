@@ -117,7 +117,7 @@ mod tests {
             started_at_us: Some(1),
             ended_at_wall_us: Some(3),
             lingered: 1,
-            ..ExitRecord::of(Cause::Stopped { reason: StopReason::Verdict }, 2)
+            ..ExitRecord::with_cause(Cause::Stopped { reason: StopReason::Verdict }, 2)
         }
     }
 

@@ -39,7 +39,7 @@ pub enum Form {
 
 /// `inbox/<number>`: a message to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Letter {
+pub struct AgentMessage {
     /// Number among the messages of the run, from 1 on without a gap.
     pub number: u32,
     /// Its name, a UUID, by which an agent confirms it.

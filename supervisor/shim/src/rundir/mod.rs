@@ -53,7 +53,7 @@ pub use host::{ProcessIdentity, boot_id, boottime_us};
 pub(crate) use host::{identity_of, own_identity, slept_us, wall_us};
 pub use lock::{LockGuard, LockState};
 pub(crate) use message::Received;
-pub use message::{Conversation, Form, Letter, MessagesRecord, Receipt};
+pub use message::{AgentMessage, Conversation, Form, MessagesRecord, Receipt};
 pub use records::{
     Cause, ExitRecord, OverdueRecord, PidRecord, StartedRecord, StdoutRecord, StopReason, StopRequest,
     Straggler, UnkillableRecord, Usage,

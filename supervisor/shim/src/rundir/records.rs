@@ -176,7 +176,7 @@ impl ExitRecord {
     }
 
     /// Returns the end of a run of which nothing else is known.
-    pub fn of(cause: Cause, ended_at_us: u64) -> Self {
+    pub fn with_cause(cause: Cause, ended_at_us: u64) -> Self {
         ExitRecord {
             version: VERSION,
             cause,
@@ -227,7 +227,7 @@ impl UnkillableRecord {
     pub const NAMED: usize = 16;
 
     /// Builds the record of the processes left of a run.
-    pub(crate) fn of(mut processes: Vec<Straggler>, at_us: u64) -> Self {
+    pub(crate) fn from_processes(mut processes: Vec<Straggler>, at_us: u64) -> Self {
         processes.sort_by_key(|straggler| straggler.pid);
         let more = processes.len().saturating_sub(Self::NAMED);
         processes.truncate(Self::NAMED);

@@ -79,7 +79,8 @@ pub struct RunSpec {
     /// The run's cgroup directory; its leaves `shim` and `work` exist.
     pub cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
-    pub poke: PathBuf,
+    #[serde(rename = "poke")]
+    pub event_socket: PathBuf,
     /// Layers that the host can enforce, as the daemon has found; without them confine probes the host itself.
     #[serde(default)]
     pub host: Option<policies::Support>,
@@ -122,7 +123,7 @@ impl RunSpec {
             policy,
             surroundings,
             cgroup: None,
-            poke: PathBuf::new(),
+            event_socket: PathBuf::new(),
             host: Some(host),
             lease: None,
         }
@@ -136,7 +137,7 @@ pub struct LeaseSpec {
     pub dir: PathBuf,
     pub workspace: PathBuf,
     /// Identity of the directory.
-    pub place: workspace::Place,
+    pub place: workspace::FileIdentity,
     /// Owner of the directory, for messages.
     pub holder: workspace::LeaseHolder,
 }
@@ -193,7 +194,8 @@ pub(crate) struct ShimSpec {
     pub(crate) surroundings: ShimSurroundings,
     pub(crate) cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
-    pub(crate) poke: PathBuf,
+    #[serde(rename = "poke")]
+    pub(crate) event_socket: PathBuf,
     #[serde(default)]
     pub(crate) lease: Option<LeaseSpec>,
 }

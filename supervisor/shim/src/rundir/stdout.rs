@@ -110,9 +110,9 @@ enum Long {
 }
 
 /// Reads the rest of a long line, and returns the line with its long values cut; none if it is still too long.
-fn cut_line(begun: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
+fn cut_line(beginning: &[u8], reader: &mut impl io::BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut cut = CutValues::default();
-    cut.push(begun);
+    cut.push(beginning);
     loop {
         let chunk = reader.fill_buf()?;
         let end = chunk.iter().position(|byte| *byte == b'\n');
@@ -136,7 +136,7 @@ mod tests {
         if let Some(content) = content {
             std::fs::write(&path, content).unwrap();
         }
-        let record = ExitRecord { stdout_tail: tail.to_owned(), ..ExitRecord::of(Cause::Exited, 1) };
+        let record = ExitRecord { stdout_tail: tail.to_owned(), ..ExitRecord::with_cause(Cause::Exited, 1) };
         let stdout = Stdout::open(&path, &record).unwrap();
         let mut lines = Vec::new();
         stdout.each_line(|line| lines.push(String::from_utf8_lossy(line).into_owned()));
@@ -166,7 +166,7 @@ mod tests {
         let long = r#"a\"\\é\ud83d\ude00"#.repeat(200_000);
         let many = "[],".repeat(1_000_000);
         std::fs::write(&path, format!("{{\"a\":\"{long}\",\"b\":7}}\n[{many}1]\nlast")).unwrap();
-        let stdout = Stdout::open(&path, &ExitRecord::of(Cause::Exited, 1)).unwrap();
+        let stdout = Stdout::open(&path, &ExitRecord::with_cause(Cause::Exited, 1)).unwrap();
         let mut lines = Vec::new();
         stdout.each_json_line(|line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
         assert_eq!(lines.len(), 2, "a line that stays too long is passed over");
@@ -181,7 +181,7 @@ mod tests {
         let path = place.path().join("stdout");
         let whole = |size: u64| {
             std::fs::File::create(&path).unwrap().set_len(size).unwrap();
-            let stdout = Stdout::open(&path, &ExitRecord::of(Cause::Exited, 1)).unwrap();
+            let stdout = Stdout::open(&path, &ExitRecord::with_cause(Cause::Exited, 1)).unwrap();
             stdout.whole().map(|text| text.len() as u64)
         };
         assert_eq!(whole(7), Some(7));

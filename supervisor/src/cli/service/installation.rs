@@ -10,8 +10,8 @@ use crate::output::Output;
 use base::environment;
 use base::exit::Code;
 use base::failure::Failure;
-use host::account::account;
 use host::service_manager::Manager;
+use host::unix_user::user_by_uid;
 
 /// Start of the service: at once, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ fn write(file: &UnitFile) -> Result<(), Failure> {
 
 /// Returns true if the services of this user continue after the last logout (`loginctl(1)`).
 fn lingers() -> bool {
-    let user = account(nix::unistd::geteuid());
+    let user = user_by_uid(nix::unistd::geteuid());
     user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())
 }
 

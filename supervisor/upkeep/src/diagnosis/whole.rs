@@ -12,7 +12,7 @@ use api::Call;
 use base::failure::Failure;
 use daemon::{Event, OwnerLink};
 use service::BRIDGE;
-use setup::automation::chat::Line;
+use setup::automation::chat::ChatConnection;
 use setup::config::definitions::{Defect, Effect};
 use setup::roster::LooseName;
 
@@ -28,7 +28,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<DiagnosedSubject>, Failure>
     let mail = call.read(move |view| view.mail(&actor)).await?;
     findings.extend(mail.iter().filter(|mail| mail.is_in_trouble(now)).map(undelivered));
     if call.service.daemon().is_some() {
-        findings.extend(call.service.chats().deaf().iter().map(|(name, line)| deaf(name, line)));
+        findings.extend(call.service.chats().disconnected().iter().map(|(name, line)| deaf(name, line)));
         findings.extend(call.service.bridge_trouble().map(not_offered));
     }
     let cursors = call.read(|view| view.plugin_cursors()).await?;
@@ -37,7 +37,7 @@ pub(super) async fn wrong(call: &Call) -> Result<Vec<DiagnosedSubject>, Failure>
     findings.extend(failed.iter().map(|(name, tick)| untimely(name, tick)));
     let stuck = call.read(|view| view.stuck_schedules()).await?;
     findings.extend(stuck.iter().map(waits_for_person));
-    if let Some(daemon) = OwnerLink::of(&call.service) {
+    if let Some(daemon) = OwnerLink::from_service(&call.service) {
         let why = daemon.ask(Event::Look).await?.paused;
         let of_whom = if call.service.config().dispatch.enabled { paused } else { disabled };
         findings.extend(why.as_deref().map(of_whom));
@@ -116,7 +116,7 @@ fn not_offered(why: String) -> DiagnosedSubject {
 }
 
 /// Reports a chat whose service does not respond.
-fn deaf(name: &str, line: &Line) -> DiagnosedSubject {
+fn deaf(name: &str, line: &ChatConnection) -> DiagnosedSubject {
     let actions = vec![Remedy::command("see what fails", format!("chat check {name}")).suggested()];
     let detail = line.last_error.clone().unwrap_or_default();
     let text = DiagnosticText { title: "it receives no messages".to_owned(), detail };

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use kernel::{Profile, Status, Task, TaskId, Waiting, WaitingCode};
 
 use api::Call;
+use base::cli_context;
 use base::failure::Failure;
-use base::given;
 use base::time::timestamp;
 use daemon::{OwnerLink, Performer, ask_why, left_open, merged};
 use setup::roster::CannotRun;
@@ -47,7 +47,7 @@ pub async fn explain(call: &Call, tasks: Vec<Task>) -> Result<Vec<Task>, Failure
             Some((task.id.clone(), resolved.err()?))
         })
         .collect();
-    let answers = match OwnerLink::of(&call.service) {
+    let answers = match OwnerLink::from_service(&call.service) {
         Some(daemon) => {
             ask_why(daemon, call.board()?.name(), open, Arc::clone(&roster), Arc::clone(&config)).await
         }
@@ -91,8 +91,8 @@ pub fn line(why: &Waiting) -> String {
     let is_own = matches!(why.code, WaitingCode::NoDaemon | WaitingCode::Unassigned | WaitingCode::Time);
     let text = match why.text.strip_suffix(NO_DAEMON) {
         // An error of a run stands before it.
-        Some(before) => format!("{before}{}", given::repeated(NO_DAEMON)),
-        None if is_own => given::repeated(&why.text),
+        Some(before) => format!("{before}{}", cli_context::repeated(NO_DAEMON)),
+        None if is_own => cli_context::repeated(&why.text),
         None => why.text.clone(),
     };
     match why.until {

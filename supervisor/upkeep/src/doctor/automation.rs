@@ -10,7 +10,7 @@ use base::failure::with_causes;
 use base::paths::Root;
 use service::BRIDGE;
 use setup::automation::chat::Chats;
-use setup::automation::plugins::{Ground, Plugin, Plugins, inspect};
+use setup::automation::plugins::{DirectoryUse, Plugin, Plugins, inspect};
 use setup::config::Config;
 use setup::config::a2a::A2aConfig;
 use setup::roster::Roster;
@@ -56,7 +56,7 @@ fn plugins(root: &Root) -> Vec<HostCheck> {
     let (plugins, roster) = (Plugins::load(root), Roster::load(root));
     let wrong = |plugin: &Plugin| match roster.policies().without_proxy(&plugin.manifest.policy, "a plugin") {
         Err(why) => Some(why),
-        Ok(_) => inspect(&plugin.dir, Ground::Installed).err().map(|unfit| unfit.to_string()),
+        Ok(_) => inspect(&plugin.dir, DirectoryUse::Installed).err().map(|unfit| unfit.to_string()),
     };
     let check = |plugin: &Plugin| {
         let (subject, name) = (format!("plugin {}", plugin.name), &plugin.name);

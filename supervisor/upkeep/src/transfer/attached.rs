@@ -16,7 +16,7 @@ pub fn flaws(root: &Root, board: &BoardName) -> Result<(usize, Vec<String>), Fai
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
     let files = readers.with(|view| view.all_attachments())?;
-    let blobs = Blobs::beside(&path);
+    let blobs = Blobs::of_board(&path);
     let mut seen: BTreeMap<Digest, Option<Flaw>> = BTreeMap::new();
     let mut flaws = Vec::new();
     for file in &files {

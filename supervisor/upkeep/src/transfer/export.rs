@@ -36,7 +36,7 @@ pub fn to_stream(
 ) -> Result<ExportReport, Failure> {
     let path = root.board(board);
     let readers = Readers::open(&path, Arc::new(SystemClock))?;
-    let blobs = Blobs::beside(&path);
+    let blobs = Blobs::of_board(&path);
     let details = Details::read(path.parent().unwrap_or(&path)).as_value()?;
     let kernel::Exported { rows, files, lacks } = readers.with(|view| match tenant {
         Some(tenant) => view.export_tenant(tenant, &blobs, out),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kernel::{
-    Actor, Adopted, Board, BoardName, Counted, Extent, ImportedPlace, ImportedPolicy, PeerBoard, Sweep,
+    Actor, Adopted, Board, BoardName, Counted, ImportedPlace, ImportedPolicy, PeerBoard, Sweep, SweepScope,
     TaskId,
 };
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ pub fn read(
     service.automate(board);
     if read.is_err() {
         // Stored files without rows are removed. An error of the removal would hide the first failure.
-        drop(board.sweep_blobs(&Extent::All, Sweep::Remove));
+        drop(board.sweep_blobs(&SweepScope::All, Sweep::Remove));
     }
     read
 }

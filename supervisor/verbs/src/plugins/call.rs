@@ -16,7 +16,7 @@ use base::terminal::Screen;
 use daemon::OwnerLink;
 use delivery::plugins::{CallContext, PluginReply, CallRequest};
 use setup::automation::plugins::Plugin;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// Limits on the words of a call, and on the bytes of the words with the input.
 const WORDS: usize = 1000;
@@ -112,12 +112,12 @@ impl Verb for CallPluginTool {
 
 fn find(call: &Call, name: &str) -> Result<Plugin, Failure> {
     match call.service.plugins().find(name) {
-        Found::Usable(plugin) => Ok(plugin.clone()),
-        Found::Disabled(defect) => {
+        Lookup::Usable(plugin) => Ok(plugin.clone()),
+        Lookup::Disabled(defect) => {
             Err(Failure::new(Code::Conflict, format!("the plugin {name} is disabled: {defect}"))
                 .hint(defect.hint()))
         }
-        Found::Absent => {
+        Lookup::Absent => {
             let name: PluginName = name.parse().map_err(|e| Failure::usage(format!("{e}")))?;
             Err(unknown(&call.service, &name))
         }
@@ -129,7 +129,7 @@ async fn ask(call: &Call, plugin: &Plugin, asking: CallRequest<'_>) -> Result<Pl
     if let Some(answer) = call.replied::<PluginReply>().await? {
         return Ok(answer);
     }
-    let Some(daemon) = OwnerLink::of(&call.service) else {
+    let Some(daemon) = OwnerLink::from_service(&call.service) else {
         return Err(Failure::new(Code::Unreachable, "plugins are called by the daemon, and none is running")
             .hint("start one with: supervisor daemon"));
     };

@@ -14,7 +14,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use delivery::plugins::{CheckedPlugin, check};
-use setup::automation::plugins::{Ground, path_of};
+use setup::automation::plugins::{DirectoryUse, path_of};
 
 /// Test a plugin with sample input, in a temporary copy
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +41,8 @@ impl Verb for CheckPlugin {
 
     async fn run(self, call: Call) -> Result<CheckedPlugin, Failure> {
         let (dir, ground) = match (&self.name, self.path) {
-            (Some(name), None) => (path_of(call.service.root(), name), Ground::Installed),
-            (None, Some(path)) if path.is_absolute() => (path, Ground::Offered),
+            (Some(name), None) => (path_of(call.service.root(), name), DirectoryUse::Installed),
+            (None, Some(path)) if path.is_absolute() => (path, DirectoryUse::Offered),
             (_, _) => {
                 return Err(Failure::usage(
                     "name a plugin that is installed, or the whole path of a directory",

@@ -10,7 +10,7 @@ use api::{Audience, Call, Effect, OnBoard, Scope, Tool, Verb, blocking};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 use setup::automation::schedules::{file_of, remove};
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 /// Remove a schedule: its file, and the ticks that its board has recorded
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +41,8 @@ impl Verb for RemoveSchedule {
         blocking("the schedule was not removed", move || {
             let name = self.name;
             let board = match service.schedules().find(name.as_str()) {
-                Found::Usable(planned) => Some(planned.board.clone()),
-                Found::Disabled(_) | Found::Absent => None,
+                Lookup::Usable(planned) => Some(planned.board.clone()),
+                Lookup::Disabled(_) | Lookup::Absent => None,
             };
             if board.is_none() && file_of(service.root(), &name).is_none() {
                 return Err(unknown(&service, &name));

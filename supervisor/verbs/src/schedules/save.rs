@@ -17,7 +17,7 @@ use base::time::timestamp;
 use daemon::check_workspace;
 use service::Service;
 use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 use setup::config::notify::NOBODY;
 
 /// Limit on the schedules of a root.
@@ -144,7 +144,7 @@ pub(super) fn save(
 /// Returns why tasks of a schedule cannot use their workspaces, by the rule of `create`.
 async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
     let schedules = call.service.schedules();
-    let Found::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
+    let Lookup::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
     let mut warnings = Vec::new();
     for template in &planned.spec.tasks {
         let place = template.task.workspace.as_ref().and_then(|place| place.parse::<WorkspaceSpec>().ok());
@@ -222,7 +222,7 @@ fn warnings(service: &Service, schedule: &ScheduleText) -> Vec<String> {
         warnings.push(format!("nobody is notified: {}", failure.message));
     }
     for task in schedule.task.iter().chain(&schedule.tasks) {
-        let unknown = task.approval_class.as_ref().and_then(|class| classes.of(class).err());
+        let unknown = task.approval_class.as_ref().and_then(|class| classes.rule_for(class).err());
         warnings.extend(unknown.map(|error| format!("each tick will fail: {error}")));
         match &task.assignee {
             None => warnings.push(format!("nobody is assigned to `{}`, so nothing runs it", task.title)),

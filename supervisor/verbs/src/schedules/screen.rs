@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kernel::{Clock as _, Counted, ScheduleTick, SystemClock, TickOutcome, Timestamp};
 
 use super::line::ScheduleLine;
-use base::given;
+use base::cli_context;
 use base::terminal::{Cell, Screen, printable};
 use base::time::timestamp;
 use setup::automation::schedules::ScheduleText;
@@ -13,7 +13,7 @@ use setup::automation::schedules::ScheduleText;
 /// Shows a table of schedules.
 pub(super) fn show(lines: &[ScheduleLine], screen: &mut Screen) {
     if lines.is_empty() {
-        screen.line(given::repeated(
+        screen.line(cli_context::repeated(
             "No schedules. Add one with: supervisor schedules add NAME --cron '0 9 * * *' …",
         ));
         return;

@@ -6,7 +6,7 @@ use kernel::Counted;
 use serde::{Deserialize, Serialize};
 
 use super::StatusReport;
-use daemon::troubles;
+use daemon::problems;
 
 /// State of the service. The exit codes equal those of `systemctl status` where both have the same meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +63,9 @@ pub(super) fn assess(report: &StatusReport) -> (Health, Vec<String>) {
     }
     let channels = report.failing_channels.iter().filter(|mail| mail.is_in_trouble(report.now));
     let channels = channels.map(|mail| &mail.channel);
-    troubles.extend(troubles::of_messages(channels, report.paused_plugins.iter()));
-    troubles.extend(troubles::of_host(report.unheld_policies.keys(), report.unheard.keys()));
-    troubles.extend(troubles::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
+    troubles.extend(problems::of_messages(channels, report.paused_plugins.iter()));
+    troubles.extend(problems::of_host(report.unheld_policies.keys(), report.unheard.keys()));
+    troubles.extend(problems::of_runs(report.workers.iter().map(|worker| worker.run.phase)));
     let health = match (&report.daemon, troubles.is_empty()) {
         (None, _) => Health::NotRunning,
         (Some(_), true) => Health::Healthy,

@@ -93,6 +93,6 @@ pub(super) fn orphan(board: &BoardName, run: &Run, task: Option<&Task>) -> LiveR
     LiveRun {
         phase: Phase::Running,
         note: Some("no daemon watches it; the next one takes it over".to_owned()),
-        ..LiveRun::of(board, run, task)
+        ..LiveRun::from_run(board, run, task)
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use kernel::{BoardName, HoldOn, Tenant, Timestamp, Waiting, WaitingCode, Within};
 
 use super::super::wait::{Wait, after};
-use super::kept::{self, Kept};
+use super::breaker_change::{self, BreakerChange};
 use super::{Backoff, Broken};
 use crate::run::key::TaskKey;
 use setup::config::admission::DispatchConfig;
@@ -130,7 +130,7 @@ impl HostBreakers {
     /// Returns the wait of a tenant's tasks. `is_tried` is true if one of them is already admitted as a probe.
     pub(super) fn refusal(&self, tenant: Option<&Tenant>, is_tried: bool) -> Option<Waiting> {
         let open = self.of.get(&tenant.cloned())?.open.as_ref()?;
-        let release = kept::release(&open.board, &HoldOn::host(tenant));
+        let release = breaker_change::release(&open.board, &HoldOn::host(tenant));
         let text = format!("waits for dispatch to resume: {}; `{release}` resumes it at once", open.wait.why);
         match open.wait.until {
             Some(until) => Some(Waiting::new(WaitingCode::Host, text).until(until)),
@@ -207,7 +207,7 @@ impl HostBreakers {
     pub(super) fn broken(&self) -> impl Iterator<Item = Broken> {
         self.of.iter().filter_map(|(tenant, breaker)| {
             let (open, on) = (breaker.open.as_ref()?, HoldOn::host(tenant.as_ref()));
-            let release = Some(kept::release(&open.board, &on));
+            let release = Some(breaker_change::release(&open.board, &on));
             Some(Broken { what: on.to_string(), why: open.wait.why.clone(), until: open.wait.until, release })
         })
     }
@@ -287,7 +287,7 @@ impl Backoff {
         } else {
             Wait::seldom(why, times, now)
         };
-        self.kept.push((board.clone(), Kept::open(HoldOn::host(tenant), &wait)));
+        self.kept.push((board.clone(), BreakerChange::open(HoldOn::host(tenant), &wait)));
         let breaker = self.host.of.entry(tenant.cloned()).or_default();
         breaker.recent.clear();
         breaker.opened = Some(died);
@@ -328,7 +328,7 @@ impl Backoff {
     fn close_host(&mut self, tenant: Option<&Tenant>) -> bool {
         let board = self.host.close(tenant);
         let was_open = board.is_some();
-        self.kept.extend(board.map(|board| (board, Kept::Closed(HoldOn::host(tenant)))));
+        self.kept.extend(board.map(|board| (board, BreakerChange::Closed(HoldOn::host(tenant)))));
         was_open
     }
 }

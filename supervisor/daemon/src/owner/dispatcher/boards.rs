@@ -8,7 +8,7 @@ use base::failure::Failure;
 
 /// State of the read of a board's pending work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ReadState {
     /// Not read yet.
     #[default]
     Due,
@@ -21,7 +21,7 @@ pub(super) enum Look {
 
 #[derive(Debug)]
 pub(super) struct BoardState {
-    pub(super) look: Look,
+    pub(super) read: ReadState,
     pub(super) waking: bool,
     pub(super) next_wake: Option<Timestamp>,
     /// Number of ready tasks that the last read left.
@@ -37,7 +37,7 @@ pub(super) struct BoardState {
 impl Default for BoardState {
     fn default() -> Self {
         BoardState {
-            look: Look::default(),
+            read: ReadState::default(),
             waking: false,
             next_wake: None,
             waiting: 0,
@@ -67,15 +67,15 @@ impl Dispatcher {
             return None;
         }
         let state = self.boards.entry(board.clone()).or_default();
-        if matches!(state.look, Look::UnderWay | Look::Overtaken) {
-            state.look = Look::Overtaken;
+        if matches!(state.read, ReadState::UnderWay | ReadState::Overtaken) {
+            state.read = ReadState::Overtaken;
             return None;
         }
-        state.look = Look::UnderWay;
+        state.read = ReadState::UnderWay;
         let noted = state.noted;
         // The read itself finds the tenants of its board.
-        let room = self.room_beside(Some(&board));
-        Some(Action::Read(board, Box::new(room), noted))
+        let capacity = self.capacity_with(Some(&board));
+        Some(Action::Read(board, Box::new(capacity), noted))
     }
 
     /// Starts a read of every board.
@@ -87,8 +87,8 @@ impl Dispatcher {
     /// Ends a read, and starts the next if the board has changed meanwhile.
     pub(super) fn board_done(&mut self, board: BoardName) -> Vec<Action> {
         let state = self.boards.entry(board.clone()).or_default();
-        let before = std::mem::replace(&mut state.look, Look::Done);
-        if before == Look::Overtaken { self.read(board).into_iter().collect() } else { Vec::new() }
+        let before = std::mem::replace(&mut state.read, ReadState::Done);
+        if before == ReadState::Overtaken { self.read(board).into_iter().collect() } else { Vec::new() }
     }
 
     /// Stops serving a damaged board. Its runs go on, and their ends are recorded as far as possible; no task is

@@ -4,7 +4,7 @@ use super::Delivery;
 use crate::notify::form;
 use crate::notify::step_log::{StepLog, Undelivered};
 use setup::automation::plugins::Plugin;
-use setup::config::definitions::Found;
+use setup::config::definitions::Lookup;
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
     let (plugin, sink) = delivery.channel.settings.sink().unwrap_or_default();
@@ -15,12 +15,12 @@ pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Res
 
 fn find(delivery: &Delivery<'_>, plugin: &str, sink: &str) -> Result<Plugin, Undelivered> {
     match delivery.channel.service.plugins().find(plugin) {
-        Found::Usable(found) if found.manifest.sinks.iter().any(|one| one.name == sink) => Ok(found.clone()),
-        Found::Usable(_) => Err(Undelivered::later(format!("the plugin {plugin} has no sink `{sink}`"))),
-        Found::Disabled(defect) => {
+        Lookup::Usable(found) if found.manifest.sinks.iter().any(|one| one.name == sink) => Ok(found.clone()),
+        Lookup::Usable(_) => Err(Undelivered::later(format!("the plugin {plugin} has no sink `{sink}`"))),
+        Lookup::Disabled(defect) => {
             Err(Undelivered::later(format!("the plugin {plugin} is disabled: {defect}")))
         }
-        Found::Absent => Err(Undelivered::later(format!("there is no plugin `{plugin}`"))),
+        Lookup::Absent => Err(Undelivered::later(format!("there is no plugin `{plugin}`"))),
     }
 }
 

@@ -8,7 +8,7 @@ use policies::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::definitions::{self, Defect, Definitions, Found, Subject};
+use crate::config::definitions::{self, Defect, Definitions, Lookup, Subject};
 use crate::config::tenants::is_plain;
 use base::paths::Root;
 
@@ -200,7 +200,7 @@ impl Chats {
         self.0.names()
     }
 
-    pub fn find(&self, name: &str) -> Found<'_, ChatFile> {
+    pub fn find(&self, name: &str) -> Lookup<'_, ChatFile> {
         self.0.find(name)
     }
 

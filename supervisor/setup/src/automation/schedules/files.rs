@@ -24,8 +24,8 @@ pub fn path_of(root: &Root, name: &ScheduleName) -> PathBuf {
 /// none.
 pub fn file_of(root: &Root, name: &ScheduleName) -> Option<PathBuf> {
     let toml = path_of(root, name);
-    let found = |path: &PathBuf| path.symlink_metadata().is_ok();
-    Some(toml).filter(found).or_else(|| foreign(root, name).find(found))
+    let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
+    Some(toml).filter(exists).or_else(|| foreign(root, name).find(exists))
 }
 
 /// Returns the possible files of a schedule in the format of Hermes Kanban.
@@ -47,8 +47,8 @@ pub fn authored_of(root: &Root, name: &ScheduleName) -> Result<Option<Authored>,
     }
     let Some(path) = file_of(root, name) else { return Ok(None) };
     let Some(file) = read(&path)? else { return Ok(None) };
-    let said = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
-    Ok(Some(Authored { text: said.to_toml()?, ..file }))
+    let schedule = installed(name, &path, &file.text).map_err(|why| Failure::new(Code::Conflict, why))?;
+    Ok(Some(Authored { text: schedule.to_toml()?, ..file }))
 }
 
 /// Returns the text of a schedule's file; none if there is no file.
@@ -70,18 +70,18 @@ pub fn saved_text(
                 .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
         })
     };
-    let saved_by = SavedBy::of(saver);
+    let saved_by = SavedBy::for_saver(saver);
     let mut wanted = parsed(text)?;
     if wanted.text.saved_by == saved_by {
         return Ok(text.to_owned());
     }
     wanted.text.saved_by = saved_by;
-    let (form, text) = TextForm::of(text);
-    let (kept, end) = (without_key(text, "saved_by"), form.line_end());
+    let (form, text) = TextForm::split(text);
+    let (remaining, end) = (without_key(text, "saved_by"), form.line_end());
     let text = form.marked(&match saved_by {
-        None => kept,
-        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}{end}{kept}"),
-        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"{end}{kept}"),
+        None => remaining,
+        Some(SavedBy::Uid(uid)) => format!("saved_by = {uid}{end}{remaining}"),
+        Some(SavedBy::Word(_)) => format!("saved_by = \"unknown\"{end}{remaining}"),
     });
     if parsed(&text).ok() != Some(wanted) {
         return Err(Failure::usage(format!("the entry `saved_by` of {} cannot be replaced", path.display()))
@@ -128,9 +128,9 @@ fn remove_each(paths: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
 /// Returns the text with the schedule paused or resumed; all other lines stay, comments included, and so do the byte
 /// order mark and the line ends.
 pub fn with_pause(text: &str, paused: bool) -> String {
-    let (form, text) = TextForm::of(text);
-    let kept = without_key(text, "paused");
-    form.marked(&if paused { format!("paused = true{}{kept}", form.line_end()) } else { kept })
+    let (form, text) = TextForm::split(text);
+    let remaining = without_key(text, "paused");
+    form.marked(&if paused { format!("paused = true{}{remaining}", form.line_end()) } else { remaining })
 }
 
 /// Returns the text without the lines that set a key of the file's top level.

@@ -90,7 +90,7 @@ pub enum Unknown {
 impl SavedBy {
     /// Returns the entry for a user. Root's files need none, because their owner is the user, and no other daemon acts
     /// for users.
-    pub(super) fn of(saver: Option<u32>) -> Option<Self> {
+    pub(super) fn for_saver(saver: Option<u32>) -> Option<Self> {
         let is_owner = !nix::unistd::geteuid().is_root() || saver == Some(0);
         (!is_owner).then(|| saver.map_or(SavedBy::Word(Unknown::Unknown), SavedBy::Uid))
     }
@@ -137,9 +137,9 @@ impl Planned {
     /// Parses the text of a file.
     pub fn parse(name: &ScheduleName, text: &str, path: &Path) -> Result<Self, Defect> {
         let subject = || Subject::Schedule(name.to_string());
-        let said: ScheduleText =
+        let written: ScheduleText =
             toml::from_str(text).map_err(|error| Defect::toml(subject(), path, text, &error))?;
-        Planned::of(name, said).map_err(|(key, why)| {
+        Planned::from_text(name, written).map_err(|(key, why)| {
             let defect = Defect::new(subject(), path, why);
             let sets = |line: &str| {
                 line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
@@ -170,7 +170,7 @@ impl Planned {
     }
 
     /// Converts the contents of a file. An error is a key with the reason.
-    pub fn of(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
+    pub fn from_text(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
             (Some(_), [_, ..]) => {
                 return Err(("tasks", "describe one [task], or several [[tasks]]".to_owned()));
@@ -181,8 +181,8 @@ impl Planned {
         let channel = text.channel.as_deref().filter(|channel| *channel != NOBODY);
         let tasks = tasks.iter().map(|task| task.template(channel)).collect::<Result<_, _>>()?;
         let zone = text.time_zone.as_deref();
-        let moment = |key: &'static str, said: Option<&String>| {
-            said.map(|said| moment(said, zone).map_err(|why| (key, why))).transpose()
+        let moment = |key: &'static str, written: Option<&String>| {
+            written.map(|written| moment(written, zone).map_err(|why| (key, why))).transpose()
         };
         let spec = ScheduleSpec {
             timing: Timing {
@@ -214,12 +214,12 @@ impl Planned {
 }
 
 /// Parses a point in time, in the zone of the schedule if the text has no offset.
-fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
-    let refuse = || format!("`{said}` is not a time: write '2026-12-01 09:00' or an RFC 3339 time");
-    if let Ok(at) = said.parse::<jiff::Timestamp>() {
+fn moment(written: &str, zone: Option<&str>) -> Result<Timestamp, String> {
+    let refuse = || format!("`{written}` is not a time: write '2026-12-01 09:00' or an RFC 3339 time");
+    if let Ok(at) = written.parse::<jiff::Timestamp>() {
         return Ok(Timestamp::from_secs(at.as_second()));
     }
-    let civil: jiff::civil::DateTime = said.trim().parse().map_err(|_| refuse())?;
+    let civil: jiff::civil::DateTime = written.trim().parse().map_err(|_| refuse())?;
     let zone = match zone {
         Some(name) => jiff::tz::TimeZone::get(name).map_err(|_| refuse())?,
         None => jiff::tz::TimeZone::system(),
