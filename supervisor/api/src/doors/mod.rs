@@ -1,7 +1,7 @@
 //! Listeners of the daemon: the operator's socket, a socket for each run, a loopback port on hosts that cannot grant
 //! single sockets, the members' socket, and the dashboard's port.
 //!
-//! Their input is hostile until the caller is identified:
+//! Any process of the host can connect, so each step before the caller is identified is bounded:
 //!
 //! 1. [`run_doors`]: each run has a socket of its own, which is not read while the run exceeds its limits
 //!    ([`run_door`]).
@@ -11,7 +11,7 @@
 //! 3. [`slow`] and [`pace`]: head, body and reply each have a time limit; a slower connection is cut off.
 //! 4. [`gate`]: concurrent requests, requests per second, uploads and unread bytes are limited for each run and
 //!    tenant.
-//! 5. [`outgoing`]: a reply counts for its run until it is read.
+//! 5. [`outgoing`]: the bytes of a reply count for its run until the client has read them.
 //!
 //! Workers are served by runtimes of their own ([`runtime`]), so they cannot take the operator's threads.
 //!
