@@ -1,12 +1,13 @@
-//! Gates of directories. A gate is shut while its directory is removed, so that others wait for the removal and do not
-//! take it for a run.
+//! Gates of directories. A gate is shut during the removal of its directory, so that other callers wait for the removal and
+//! do not take it for a run.
 //!
-//! Each directory has a gate beside its lease. A removal locks the gate of its directory alone and shares the gates
-//! above it, from before it takes the lease until after it has released it. A run passes the same gates only while it
-//! takes its lease. So a run that has passed the gates and finds the lease taken has met another run, not a removal.
+//! Each directory has a gate, which is a lock file beside its lease. A removal takes the exclusive lock on the gate of its
+//! directory and shared locks on the gates above it, from before it takes the lease until after it has released the lease. A
+//! run takes the same locks only while it takes its lease. So if a run has the locks and finds the lease taken, another run
+//! has the lease, and not a removal.
 //!
-//! The holder of a lease has its lock before it has written its name, so until then the file names the holder before
-//! it. The name is for messages, and decides nothing.
+//! The owner of a lease has the lock of its file before it has written its name into the file. Until then the file names the
+//! former owner. The name is used in messages alone.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,12 +18,12 @@ use crate::lease_error::LeaseError;
 use crate::lock;
 use crate::prepared::Place;
 
-/// Time that a removal is waited for. Most take milliseconds; a longer one is met again later.
+/// Longest wait for a removal. Most removals take milliseconds. After a longer one, the start is tried again later.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The pause between two attempts. The kernel offers no wait for a file lock with a time limit.
+/// Pause between two attempts. The kernel has no wait for a file lock with a time limit (flock(2)).
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Returns a function that waits a moment for a removal. It returns false once the longest wait is over.
+/// Returns a function that pauses between two attempts. The function returns false once [`LONGEST`] has passed.
 pub(crate) fn timeout() -> impl FnMut() -> bool {
     let until = Instant::now() + LONGEST;
     move || {
@@ -31,12 +32,13 @@ pub(crate) fn timeout() -> impl FnMut() -> bool {
     }
 }
 
-/// The gates of a place and of the directories above it. They open when this is dropped.
+/// Locks on the gates of a directory and of the directories above it. Dropping the value releases them.
 #[derive(Debug)]
 pub(crate) struct Gates(Vec<File>);
 
 impl Gates {
-    /// Passes the gates above a place, from the top down so that two never wait for each other, and shuts its own.
+    /// Takes shared locks on the gates above a directory, then the exclusive lock on its own gate. All callers go from the
+    /// top down, so that no two wait for each other.
     pub(crate) fn pass(
         leases_dir: &Path,
         workspace: &Path,
@@ -72,7 +74,8 @@ impl Gates {
 
 impl Drop for Gates {
     fn drop(&mut self) {
-        // As for a lease: a child of another thread may have the descriptors until it execs.
+        // The close of the files is not enough: until it executes its program, a child that another thread has forked has
+        // the descriptors too, and with them the locks.
         for file in &self.0 {
             drop(file.unlock());
         }
