@@ -14,7 +14,7 @@ use crate::boundary::{Boundary, Closed, Held, Standing};
 use crate::paths::{Kind, Opened};
 use crate::refusal::PlanError;
 
-/// The kernel's list of Unix sockets, with the paths to which they were bound (proc_net(5)).
+/// The kernel's list of Unix sockets, with the paths to which they were bound (`proc_net(5)`).
 const SOCKETS: &str = "/proc/net/unix";
 
 /// Path that the view covers, so that the run cannot reach it.

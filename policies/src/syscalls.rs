@@ -116,7 +116,7 @@ const NAMESPACES: [i32; 7] = [
 ];
 
 /// `TIOCSTI`, `TIOCLINUX` and `TIOCSETD`: type into a terminal, paste into a console, and give a terminal another line
-/// discipline, for which the kernel loads a module (ioctl_tty(2), ioctl_console(2)). The numbers come from `asm-generic`.
+/// discipline, for which the kernel loads a module (`ioctl_tty(2)`, `ioctl_console(2)`). The numbers come from `asm-generic`.
 const TERMINAL: [u64; 3] = [0x5412, 0x541c, 0x5423];
 
 /// Bits of the argument `type` of socket(2) without the flags.

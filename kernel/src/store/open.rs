@@ -19,7 +19,7 @@ pub(super) const CACHE: i64 = 16 * 1024;
 pub(super) const BULK_CACHE: i64 = 512 * 1024;
 
 /// Examines the file without opening it. This process would lose all its POSIX locks on the file, which `SQLite` uses, at
-/// the close of any descriptor of it (fcntl_locking(2)).
+/// the close of any descriptor of it (`fcntl_locking(2)`).
 #[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
 pub(crate) fn look(path: &Path) -> Result<(), OpenError> {
     let metadata = std::fs::metadata(path).map_err(|source| match source.kind() {

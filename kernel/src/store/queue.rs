@@ -1,6 +1,6 @@
 //! Queries for the tasks that can start. Their cost does not grow with the number of tasks.
 //!
-//! `INDEXED BY` names the index that bounds the cost. Without statistics, the planner of SQLite would prefer a wider index.
+//! `INDEXED BY` names the index that bounds the cost. Without statistics, the planner of `SQLite` would prefer a wider index.
 
 use rusqlite::{Row, params};
 

@@ -1,5 +1,5 @@
 //! Finds the Unix user at the other end of a loopback connection. The kernel knows the user of every socket
-//! (sock_diag(7)).
+//! (`sock_diag(7)`).
 //!
 //! See decision 0171.
 

@@ -132,7 +132,7 @@ impl Sampler {
     }
 }
 
-/// Returns true if a signal or a debugger has stopped a process (proc_pid_stat(5)).
+/// Returns true if a signal or a debugger has stopped a process (`proc_pid_stat(5)`).
 pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }

@@ -123,7 +123,7 @@ impl Progress {
     }
 
     /// Returns the processor time in clock ticks and the number of voluntary context switches, if the process sleeps
-    /// (state `S` in proc_pid_stat(5)).
+    /// (state `S` in `proc_pid_stat(5)`).
     fn count(&self) -> Option<(u64, u64)> {
         let process = Process::new(self.pid).ok()?;
         let stat = process.stat().ok().filter(|stat| stat.state == 'S')?;

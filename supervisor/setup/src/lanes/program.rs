@@ -37,7 +37,7 @@ pub fn why_none(path: &Path) -> String {
     if end == path { nothing.to_owned() } else { format!("which leads to {}, {nothing}", end.display()) }
 }
 
-/// Limit on the symbolic links that are followed (path_resolution(7)).
+/// Limit on the symbolic links that are followed (`path_resolution(7)`).
 const LINKS: usize = 40;
 
 /// Returns the directories that a lane must list as `install` so that a run can execute a program with its dependencies,
