@@ -27,7 +27,7 @@ impl Output {
         Screen::stdout(self.colour)
     }
 
-    /// True if the command line asks for JSON.
+    /// Returns true if the command line asks for JSON.
     pub(crate) fn json(self) -> bool {
         self.json
     }
@@ -130,7 +130,7 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     drop(log.with_ansi(colour).try_init());
 }
 
-/// True if standard error is the stream to the journal that systemd made for this process (`systemd.exec(5)`,
+/// Returns true if standard error is the stream to the journal that systemd made for this process (`systemd.exec(5)`,
 /// `JOURNAL_STREAM`).
 fn leads_to_the_journal() -> bool {
     let Some(stream) = environment::text("JOURNAL_STREAM") else { return false };

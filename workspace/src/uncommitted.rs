@@ -34,12 +34,12 @@ impl Uncommitted {
         self.left.len().saturating_add(self.more)
     }
 
-    /// True if nothing is left, and nothing was committed.
+    /// Returns true if nothing is left, and nothing was committed.
     pub fn is_empty(&self) -> bool {
         self.commit.is_none() && !self.is_unfinished()
     }
 
-    /// True if work may be left that is not on the branch.
+    /// Returns true if work may be left that is not on the branch.
     pub fn is_unfinished(&self) -> bool {
         self.count() > 0 || self.hindrance.is_some()
     }

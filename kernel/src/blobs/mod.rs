@@ -277,7 +277,7 @@ fn existing(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> 
     }
 }
 
-/// True if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
+/// Returns true if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

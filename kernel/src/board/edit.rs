@@ -89,12 +89,12 @@ impl Edit {
         *self == Edit::default()
     }
 
-    /// True if the edit changes the check.
+    /// Returns true if the edit changes the check.
     fn changes_check(&self) -> bool {
         self.check.is_some() || self.max_checks.is_some()
     }
 
-    /// True if the edit changes the settings of the next run.
+    /// Returns true if the edit changes the settings of the next run.
     fn changes_runs(&self) -> bool {
         let places = self.tenant.is_some() || self.workspace.is_some();
         let given = self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some();

@@ -100,7 +100,7 @@ impl Board<'_> {
         Ok(())
     }
 
-    /// True if a parent of a run's task is open, or was done during the run.
+    /// Returns true if a parent of a run's task is open, or was done during the run.
     pub(super) fn has_awaited_parent(&self, run: &Run) -> Result<bool, Error> {
         for parent in self.parents(&run.task_id)? {
             if self.expect_task(&parent)?.completed_at.is_none_or(|done| done >= run.started_at) {
@@ -110,8 +110,8 @@ impl Board<'_> {
         Ok(false)
     }
 
-    /// True if a task that is blocked for a dependency goes on without a person: a parent is open, or was done during the
-    /// present run.
+    /// Returns true if a task that is blocked for a dependency goes on without a person: a parent is open, or was done
+    /// during the present run.
     ///
     /// # Errors
     /// For a task that does not exist, and for a failure of the store.

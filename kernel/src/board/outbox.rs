@@ -42,7 +42,7 @@ struct MessageParts<'a> {
     asked: Option<&'a Question>,
 }
 
-/// True if people get a message of this kind about a task.
+/// Returns true if people get a message of this kind about a task.
 fn is_news(kind: NoticeKind, task: &Task) -> bool {
     match kind {
         // A profile that reviews the work is started without a person.

@@ -96,7 +96,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// True if the runs of the task have to be read: it failed repeatedly, or it gave up after any number of failures.
+/// Returns true if the runs of the task have to be read: it failed repeatedly, or it gave up after any number of
+/// failures.
 pub(crate) fn is_failing(examined: &ExaminedTask) -> bool {
     examined.failures >= REPEATED || examined.gave_up()
 }

@@ -4,7 +4,7 @@ use crate::model::outcome::{BlockKind, EndCause, Ending, OnCleanExit};
 use crate::model::run::{Purpose, Run};
 use crate::model::verdict::{Blocking, Handoff, Verdict};
 
-/// True if a run hands its work over: by its verdict, or by a clean exit that completes the task.
+/// Returns true if a run hands its work over: by its verdict, or by a clean exit that completes the task.
 pub(crate) fn hands_over(run: &Run, ending: &Ending) -> bool {
     let is_implied = || {
         let is_clean = matches!(ending.cause, EndCause::Exited { code: 0 });

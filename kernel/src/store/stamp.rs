@@ -28,7 +28,7 @@ impl Stamp {
         }))
     }
 
-    /// True if every write after `now` changes the stamp.
+    /// Returns true if every write after `now` changes the stamp.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let settled = now.checked_sub(TICK).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let settled = settled.map_or(0, |at| i64::try_from(at.as_secs()).unwrap_or(i64::MAX));

@@ -17,12 +17,12 @@ pub fn status(path: &Path) -> io::Result<Stat> {
     Ok(fstat(openat2(CWD, path, flags, Mode::empty(), resolve)?)?)
 }
 
-/// True if [`status`] failed because the path leads through a link.
+/// Returns true if [`status`] failed because the path leads through a link.
 pub fn is_linked(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// True if the file exists. False for a path that leads through a link.
+/// Returns true if the file exists. False for a path that leads through a link.
 pub fn exists(path: &Path) -> bool {
     status(path).is_ok()
 }

@@ -75,7 +75,8 @@ pub(super) async fn send(order: &Order) -> Result<Response<Incoming>, Failure> {
 #[error("{0}")]
 struct Denied(String);
 
-/// True if the run's proxy refused a request. A service that forges the header only turns a login error into a failure.
+/// Returns true if the run's proxy refused a request. A service that forges the header only turns a login error into a
+/// failure.
 fn is_denied<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::FORBIDDEN && answer.headers().contains_key(DENIED)
 }

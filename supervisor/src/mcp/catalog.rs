@@ -91,7 +91,7 @@ async fn call<V: Command>(board: &Board, arguments: JsonObject) -> Result<V::Rep
     board.call::<V>(verb).await
 }
 
-/// True if a name is a plugin's tool.
+/// Returns true if a name is a plugin's tool.
 pub(super) fn is_of_plugin(name: &str) -> bool {
     name.starts_with("plugin_")
 }

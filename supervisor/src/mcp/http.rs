@@ -72,7 +72,7 @@ async fn exchange(ask: Ask, request: Whole) -> Answered {
     answer
 }
 
-/// True if a body claims to be JSON and is not.
+/// Returns true if a body claims to be JSON and is not.
 fn is_no_json(head: &Parts, body: &[u8]) -> bool {
     let said = head.headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok()).unwrap_or_default();
     let is_said = said.trim_start().to_ascii_lowercase().starts_with("application/json");

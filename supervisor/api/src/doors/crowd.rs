@@ -108,7 +108,7 @@ impl Seat {
         self.leave.cancelled().await;
     }
 
-    /// True while a request of an identified caller is in progress.
+    /// Returns true while a request of an identified caller is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.place.crowd.lock().open.get(&self.place.id).is_some_and(|member| member.state == State::Busy)
     }

@@ -184,7 +184,7 @@ async fn reached(asker: &Asker<'_>, name: ScheduleName) -> Result<Vec<ScheduleLi
     Ok(found)
 }
 
-/// True if a verb is open to chats.
+/// Returns true if a verb is open to chats.
 pub(super) fn is_open(verb: &str) -> bool {
     ROWS.iter().any(|row| row.name == verb)
 }

@@ -60,7 +60,7 @@ fn reply(asset: &Asset, content_type: &'static str, asked: &HeaderMap) -> Respon
     response
 }
 
-/// True if a client accepts gzip (RFC 9110, section 12.5.3). Without the header, it accepts no compression.
+/// Returns true if a client accepts gzip (RFC 9110, section 12.5.3). Without the header, it accepts no compression.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let values = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut of_all = false;
@@ -91,7 +91,7 @@ fn thousandths(weight: &str) -> Option<u16> {
     }
 }
 
-/// True if a name is valid for a file, and does not lead out of the directory.
+/// Returns true if a name is valid for a file, and does not lead out of the directory.
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     name.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && part.chars().all(is_plain))

@@ -332,7 +332,7 @@ impl Backoff {
         }
     }
 
-    /// True if no task may start now.
+    /// Returns true if no task may start now.
     pub(crate) fn is_paused(&self) -> bool {
         matches!(self.allowance(), Allowance::Nothing)
     }

@@ -117,7 +117,7 @@ impl EndingRules {
         said
     }
 
-    /// True if the agent or its service gives information before the end.
+    /// Returns true if the agent or its service gives information before the end.
     pub fn is_heard(&self) -> bool {
         self.stdout.is_heard() || !self.services.is_empty()
     }
@@ -132,7 +132,7 @@ impl EndingRules {
         Some(self.retry_limit).filter(|limit| *limit > 0).map(Duration::from_secs)
     }
 
-    /// True if the program failed with a message that the session to resume no longer exists.
+    /// Returns true if the program failed with a message that the session to resume no longer exists.
     fn has_no_session(&self, record: &ExitRecord, said: &Said) -> bool {
         let texts = [Some(&record.stderr_tail), said.trouble.as_ref(), said.message.as_ref()];
         let says = |words: &String| texts.into_iter().flatten().any(|text| text.contains(words.as_str()));
@@ -305,7 +305,7 @@ pub fn told_to_end(cause: &Cause) -> Option<EndCause> {
     }
 }
 
-/// True if a run failed, stalled or was ended for refusals, and its agent gave no reason.
+/// Returns true if a run failed, stalled or was ended for refusals, and its agent gave no reason.
 fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
     let is_unsaid = match said {
         Finish::Well | Finish::Unsaid | Finish::Failed => true,
@@ -319,7 +319,7 @@ fn is_cut_short(record: &ExitRecord, said: Finish) -> bool {
     is_unsaid && is_short
 }
 
-/// True if the agent's last report is a refusal or a failure of its service.
+/// Returns true if the agent's last report is a refusal or a failure of its service.
 fn waits_for_service(said: Finish) -> bool {
     match said {
         Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable => true,
