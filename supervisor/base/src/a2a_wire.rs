@@ -51,7 +51,8 @@ impl State {
         matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)
     }
 
-    /// Returns true if a stream ends at this state: the state is final, or the task waits for a person.
+    /// Returns true if a stream of the task ends at this state, because the state is final or the task waits for a
+    /// person.
     pub fn rests(self) -> bool {
         self.is_over() || matches!(self, State::InputRequired | State::AuthRequired)
     }
