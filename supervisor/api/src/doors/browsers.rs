@@ -1,4 +1,5 @@
-//! Listener of the dashboard. Its pages identify the caller first and call the API afterwards.
+//! Listener of the dashboard. The dashboard identifies the owner of a session first, and calls the API for the owner
+//! afterwards.
 
 use std::io;
 use std::net::TcpListener as StdTcpListener;
@@ -16,11 +17,11 @@ use super::serve::{Door, Doorway, Front, Side};
 use crate::identity::Peer;
 use setup::browsers::Owner;
 
-/// Accepts browsers on a runtime until `stop`. Each request that reaches `pages` carries the peer
+/// Accepts browsers on the runtime `rooms` until `stop`. Each request that reaches `pages` has the extension
 /// [`Browser`](crate::Peer::Browser).
 ///
 /// # Errors
-/// The runtime cannot use the listener.
+/// Fails if the listener cannot be registered with the runtime.
 pub fn attend_browsers(
     shared: &Doorway,
     pages: Router,
@@ -32,7 +33,7 @@ pub fn attend_browsers(
     let _entered = rooms.enter();
     let listener = TcpListener::from_std(listener)?;
     let front = Front { router: pages, gate: Arc::clone(&shared.front.gate) };
-    // Connections end together with the listener.
+    // The connections end when the listener ends, and not only when the daemon ends.
     let shared = Doorway { front, stop: stop.clone(), ..shared.clone() };
     let door = Arc::new(Door::new(Side::Browser, &shared, rooms.clone()));
     shared.tasks.spawn_on(door.attend(listener, stop), rooms);
