@@ -21,7 +21,7 @@ use daemon::{Event, OwnerLink};
 /// Time for the last readers of a board to finish. Callers that wait for events end at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Removes a board from its root.
+/// Remove a board from its root.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveBoard {
