@@ -230,7 +230,7 @@ impl Board<'_> {
     }
 
     /// Records that a channel refused messages. `next` is the time of the next try; without it, the messages become
-    /// dead, and the oldest dead messages beyond [`DEAD`] are removed.
+    /// dead, and the oldest dead messages beyond 1000 are removed.
     pub fn letters_failed(
         &mut self,
         ids: &[LetterId],

@@ -366,7 +366,7 @@ impl<T: PartialEq> Id<T> {
     }
 }
 
-/// Request with its whole body, of at most [`BODY_LIMIT`] bytes.
+/// Request with its whole body, of at most 4 MiB.
 #[derive(Debug)]
 pub struct Whole {
     pub head: Parts,

@@ -46,7 +46,7 @@ struct Delivered {
     is_unwritten: bool,
 }
 
-/// Delivers the messages of all boards until the daemon ends, and then the due messages for [`FAREWELL`]. The next
+/// Delivers the messages of all boards until the daemon ends, and then the due messages for 1.5 s. The next
 /// daemon repeats a delivery that is cut off, so a message may arrive twice.
 pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let mut channels = Channels::default();

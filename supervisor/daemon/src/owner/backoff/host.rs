@@ -235,7 +235,7 @@ impl Backoff {
         }
     }
 
-    /// Records that the command of a task runs. If the task is a probe, its breaker closes after [`AT_ONCE`].
+    /// Records that the command of a task runs. If the task is a probe, its breaker closes after `AT_ONCE`.
     pub fn lives(&mut self, key: &TaskKey, now: Timestamp) {
         if let Some(open) = self.host.tried_by(key) {
             open.lives_at = Some(after(now, AT_ONCE));
