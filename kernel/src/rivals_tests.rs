@@ -19,7 +19,7 @@ use crate::{
     Caller, Error, ManualClock, NewTask, Readers, Request, StorageKind, TaskId, WriterOptions, check_board,
 };
 
-/// True if another writer held the lock for too long: the refusal of a busy host. Nothing was written.
+/// Returns true if another writer held the lock for too long: the refusal of a busy host. Nothing was written.
 fn was_busy(error: &Error) -> bool {
     matches!(error, Error::Storage { kind: StorageKind::Busy, .. })
 }

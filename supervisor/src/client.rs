@@ -1,4 +1,5 @@
-//! Client of verbs: sends them to the daemon's socket, or runs them in this process under the root's lock.
+//! Client of the verbs: sends a verb to the socket of the daemon, or without a daemon runs it in this process under the lock
+//! of the root.
 
 mod exchange;
 
@@ -28,9 +29,9 @@ use service::{Mode, Service};
 use setup::config::Config;
 use verbs::Resolve;
 
-/// Time for which a worker retries without a daemon. A restart takes less.
+/// Time for which a worker tries again without a daemon. A restart takes less.
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
-/// Time for which an operator's command waits for a lock, or for a daemon that holds it and does not respond yet.
+/// Time for which a command of an operator waits for the lock, or for a daemon that has the lock and does not respond yet.
 const OPERATOR_RETRIES_FOR: Duration = Duration::from_secs(5);
 
 /// Content type of most requests.
@@ -38,9 +39,9 @@ const JSON: &str = "application/json";
 
 /// Time to wait for a response before checking the daemon's state.
 const LOOK: Duration = Duration::from_secs(2);
-/// Silence after which the daemon is asked for a sign of life.
+/// Time without a response after which the client tests that the daemon responds to any request.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Longest wait for a sign of life.
+/// Time limit of that test.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 /// Pause before a throttled request is repeated.
 const THROTTLED: Duration = Duration::from_millis(500);
@@ -51,11 +52,11 @@ pub(crate) struct Client {
     here: Invocation,
     /// Service for reads without a daemon, so that several reads open the board once.
     reading: Mutex<Option<Arc<Service>>>,
-    /// Empty directory that is read if the root does not exist. Reads do not create a root.
+    /// Empty directory that is read in place of a root that does not exist, because reads do not create a root.
     nothing: OnceLock<tempfile::TempDir>,
 }
 
-/// Makes the error for a verb without a response from a daemon that is not stopped.
+/// Makes the error for a verb to which a running daemon has not responded.
 fn unanswered(effect: Effect, within: Duration, owner: Option<Owner>) -> Failure {
     let named = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
     let why = format!("the daemon{named} has not answered within {}", brief(within));
@@ -110,12 +111,12 @@ impl Client {
         self.here.worker()
     }
 
-    /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
+    /// Calls a verb, and returns its reply. The ids of tasks in a request of an operator may be abbreviated.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         read::<V>(&self.called(verb.http_request()?, VerbEntry::for_verb::<V>(), verb.answered_within()).await?)
     }
 
-    /// Calls any verb. Not generic, so that it is compiled once.
+    /// Calls any verb. The function is not generic, so that it is compiled once.
     async fn called(&self, mut request: VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
         if self.worker().is_none() && request.content_type == JSON && short_ids::may_be_in(&request.body) {
             request = self.with_whole_ids(request, verb.request).await?;
@@ -155,7 +156,8 @@ impl Client {
         self.reply(answer, request, verb.name).await
     }
 
-    /// Calls a reading verb without a daemon, because a service manager that listens would start one.
+    /// Calls a reading verb in this process if no daemon runs. A request to the socket would start a daemon if the service
+    /// manager listens on it.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         let (request, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
         let body = match self.offline(Effect::Read, &request, &request_id).await? {
@@ -178,8 +180,8 @@ impl Client {
         })
     }
 
-    /// Turns a failure into one about another release, if the daemon does not know the verb or its body. The body was
-    /// made from the verb's own type, so it is no user error.
+    /// Replaces a failure by one about another release, if the daemon does not know the verb or a field of its body. The body
+    /// was made from the type of the verb, so the user has made no error.
     async fn of_release(&self, failure: Failure, request: &VerbRequest, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
         let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(request).await);
@@ -194,7 +196,7 @@ impl Client {
         )
     }
 
-    /// Returns true if a daemon that responds lacks the path. Otherwise it would refuse the method of this request.
+    /// Returns true if the daemon does not know the path. A daemon that knows it refuses the method of this test request.
     async fn is_lacking(&self, request: &VerbRequest) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
@@ -216,7 +218,7 @@ impl Client {
         within: Duration,
     ) -> Result<DaemonResponse, Failure> {
         let retries_for = if self.worker().is_some() { WORKER_RETRIES_FOR } else { OPERATOR_RETRIES_FOR };
-        // Starts at the first response: waiting for that may take longer than the retries.
+        // The time for retries begins after the first attempt, which may take longer than the retries.
         let mut until = None;
         loop {
             let (address, key) = match self.worker() {
@@ -232,7 +234,7 @@ impl Client {
                 let members = Address::Unix(self.root().members_socket());
                 let request = self.request(request, request_id, None)?;
                 match self.answered(&members, request, effect, within).await {
-                    // There is no such socket, so the first error holds.
+                    // Without a socket for members, the first error is the one to report.
                     Ok(Err(ExchangeError::Absent(_))) => {}
                     other => answered = other,
                 }
@@ -254,7 +256,7 @@ impl Client {
                 }
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(trouble)) => trouble,
-                // Another try would take as long again; the caller decides.
+                // Another try would take as long again, so the caller decides about it.
                 Err(unanswered) => return Err(unanswered),
             };
             if let ExchangeError::Denied(reason) = &trouble {
@@ -279,7 +281,8 @@ impl Client {
         }
     }
 
-    /// Waits for a response. Fails if none comes in time, or if the daemon is stopped or gives no sign of life.
+    /// Waits for a response. The outer error means that none came in time, or that the daemon is stopped by a signal or
+    /// responds to no request.
     async fn answered(
         &self,
         address: &Address,
@@ -315,7 +318,8 @@ impl Client {
                 )
                 .hint(format!("{who}: kill -CONT {pid}; it may still carry out the request")));
             }
-            // A silent daemon may be busy: it has a last chance to respond at all before the request is given up.
+            // A daemon without a response may be busy. The request is given up only if the daemon does not respond to any
+            // other request either.
             let left = within.saturating_sub(start.elapsed());
             if last_sign.elapsed() >= SILENCE && !left.is_zero() {
                 tokio::select! {
@@ -373,7 +377,7 @@ impl Client {
         }
     }
 
-    /// Returns true if a daemon or a pass runs the tasks of the root. A worker may not see the root, and has a daemon.
+    /// Returns true if a daemon or a pass runs the tasks of the root. For a worker it is always true: its run has a daemon.
     pub(crate) async fn is_served(&self) -> bool {
         if self.worker().is_some() {
             return true;
@@ -407,7 +411,7 @@ impl Client {
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
-    /// Runs the verb in this process. None if another process owns the root, so that the caller looks again.
+    /// Runs the verb in this process. Returns none if another process owns the root; the caller then tries its socket again.
     async fn offline(
         &self,
         effect: Effect,
@@ -461,8 +465,7 @@ impl Client {
         Ok(service)
     }
 
-    /// Returns an empty root in place of a missing one. Warns a caller who named the directory, because the name may be
-    /// mistyped.
+    /// Returns an empty root in place of a missing one. Warns a person who named the root, because the name may be mistyped.
     fn empty_root(&self) -> Result<Root, Failure> {
         let place = std::env::temp_dir();
         let dir = tempfile::tempdir().map_err(|e| Failure::file("make a directory in", &place, &e))?;
@@ -484,8 +487,8 @@ fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
     })
 }
 
-/// True if a request rate or concurrency limit refused the request, which soon permits another. An exhausted budget
-/// does not count.
+/// Returns true if a limit on the rate or the number of requests refused the request, so that a later try may succeed. An
+/// exhausted quota or budget does not count.
 fn is_throttled(answer: &DaemonResponse) -> bool {
     let is_exhausted = |problem: Problem| Failure::from(problem).code == Code::Exhausted;
     answer.status == StatusCode::TOO_MANY_REQUESTS

@@ -27,7 +27,7 @@ impl Output {
         Screen::stdout(self.colour)
     }
 
-    /// True if the command line asks for JSON.
+    /// Returns true if the command line asks for JSON.
     pub(crate) fn json(self) -> bool {
         self.json
     }
@@ -58,7 +58,7 @@ impl Output {
         }
     }
 
-    /// Prints a reply as JSON or as text. Returns its exit code.
+    /// Prints a reply as JSON, or as text with its warnings. Returns its exit code.
     pub(crate) fn reply<V: Command>(self, reply: &V::Reply) -> Result<u8, Failure> {
         if self.json {
             self.value(reply)?;
@@ -78,7 +78,7 @@ impl Output {
         self.text(&format!("{text}\n"))
     }
 
-    /// Prints text unchanged.
+    /// Prints a text without changes.
     #[expect(clippy::unused_self, reason = "text is printed through an Output alone")]
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         print(text).map_err(|e| Failure::failed(format!("standard output cannot be written: {e}")))
@@ -98,8 +98,8 @@ pub(crate) enum LogFormat {
     Journal,
 }
 
-/// Starts the log from `level` on; `RUST_LOG` overrides the filter. `rmcp` logs errors only, because it logs every
-/// message of its clients otherwise. An unreachable journal is replaced by text.
+/// Starts the log, with the events from `level` on; `RUST_LOG` replaces this filter. `rmcp` logs errors only, because
+/// it would otherwise log every message of its clients. If the journal cannot be reached, the log is written as text.
 pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     use std::io::IsTerminal as _;
     use tracing_subscriber::layer::SubscriberExt as _;
@@ -113,7 +113,7 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
         LogFormat::Text | LogFormat::Json => false,
     };
     let journal = to_journal.then(|| Journal::at(Path::new(SOCKET))).and_then(Result::ok);
-    // A second call in one process (a dispatch pass inside a command) keeps the first log.
+    // After a second call in one process (a dispatch pass inside a command), the first log stays in use.
     if let Some(journal) = journal {
         drop(tracing_subscriber::registry().with(filter).with(journal).try_init());
         return;
@@ -130,8 +130,8 @@ pub(crate) fn start_log(output: Output, level: &str, format: LogFormat) {
     drop(log.with_ansi(colour).try_init());
 }
 
-/// True if standard error is the stream to the journal that systemd made for this process (`systemd.exec(5)`,
-/// `JOURNAL_STREAM`).
+/// Returns true if standard error is the stream to the journal that systemd opened for this process
+/// (`systemd.exec(5)`, `JOURNAL_STREAM`). The variable is inherited, so the device and the inode are compared.
 fn leads_to_the_journal() -> bool {
     let Some(stream) = environment::text("JOURNAL_STREAM") else { return false };
     let Ok(stderr) = rustix::fs::fstat(std::io::stderr()) else { return false };

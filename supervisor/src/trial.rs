@@ -1,7 +1,7 @@
 //! `lane test`: runs a small task with the real program of a lane, in a temporary root.
 //!
-//! The root has the lanes and policies of the configuration, and the same range of users. The commands are run by this
-//! same program, so a trial finds the problems that a daemon would.
+//! The temporary root has the lanes and policies of the configuration, and the same range of users. The commands on it are
+//! executed by this same program, so a trial meets the problems that a daemon would meet.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -24,13 +24,13 @@ const TITLE: &str = "Report that you are there";
 const BODY: &str =
     "Run `supervisor complete --summary 'the lane works'` in a shell, and stop. Do nothing else.";
 
-/// Time limit of a command beside the run itself.
+/// Time limit of a command, in addition to the time of the run.
 const AROUND: Duration = Duration::from_mins(1);
 
 /// Limit on the log lines in a report.
 const LOG_LINES: usize = 8;
 
-/// Size limit of copied configuration files, in bytes; larger ones are neither lanes nor policies.
+/// Limit on a copied file, in bytes. A larger file is neither a lane nor a policy.
 const FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -92,14 +92,14 @@ async fn try_lane(
     let shown: TrialTask = json(&root, &["show", &created.id, "--json"], AROUND).await?;
     let log = supervisor(&root, &["log", &created.id], AROUND).await;
     let log = log.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    // If there is a run, it records its own timeout.
+    // A run records its own timeout, so the failure of the command matters only without a run.
     if let (Err(failure), true) = (dispatched, shown.runs.is_empty()) {
         return Ok(vec![HostCheck::failed("run", failure)]);
     }
     Ok(read(&shown, &log))
 }
 
-/// Returns the results, step by step.
+/// Returns the results of a trial, one per step.
 fn read(shown: &TrialTask, log: &str) -> Vec<HostCheck> {
     let Some(run) = shown.runs.last() else {
         let why = shown.why.as_ref().map_or("nothing says why", |why| why.text.as_str());
@@ -172,7 +172,7 @@ fn configure(from: &Root, to: &Path) -> Result<(), Failure> {
             }
         }
     }
-    // Linked and not copied: secrets and logins stay in one place.
+    // The directories are linked and not copied, so that no second copy of a secret or login exists.
     let secrets = from.secret_stores().directory.map(|dir| (dir, "secrets"));
     for (source, name) in secrets.into_iter().chain([(from.kept(), "kept")]).filter(|(dir, _)| dir.is_dir()) {
         let link = to.join(name);

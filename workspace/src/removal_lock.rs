@@ -1,12 +1,12 @@
-//! Removal locks of directories. A removal lock is held while its directory is removed, so that others wait for the removal and do not
-//! take it for a run.
+//! Removal locks of directories. A removal lock is held during the removal of its directory, so that other callers wait for the removal and
+//! do not take it for a run.
 //!
 //! Each directory has a removal lock beside its lease. A removal takes the lock of its directory alone and shares the locks
 //! above it, from before it takes the lease until after it has released it. A run takes the same locks only while it
 //! takes its lease. So a run that has taken the locks and finds the lease taken has met another run, not a removal.
 //!
-//! The holder of a lease has its lock before it has written its name, so until then the file names the holder before
-//! it. The name is for messages, and decides nothing.
+//! The owner of a lease has the lock of its file before it has written its name into the file. Until then the file names the
+//! former owner. The name is used in messages alone.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,12 +17,12 @@ use crate::lease_error::LeaseError;
 use crate::lock;
 use crate::prepared::FileIdentity;
 
-/// Time that a removal is waited for. Most take milliseconds; a longer one is met again later.
+/// Longest wait for a removal. Most removals take milliseconds. After a longer one, the start is tried again later.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The pause between two attempts. The kernel offers no wait for a file lock with a time limit.
+/// Pause between two attempts. The kernel has no wait for a file lock with a time limit (flock(2)).
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Returns a function that waits a moment for a removal. It returns false once the longest wait is over.
+/// Returns a function that pauses between two attempts. The function returns false once [`LONGEST`] has passed.
 pub(crate) fn timeout() -> impl FnMut() -> bool {
     let until = Instant::now() + LONGEST;
     move || {
@@ -72,7 +72,8 @@ impl RemovalLocks {
 
 impl Drop for RemovalLocks {
     fn drop(&mut self) {
-        // As for a lease: a child of another thread may have the descriptors until it execs.
+        // The close of the files is not enough: until it executes its program, a child that another thread has forked has
+        // the descriptors too, and with them the locks.
         for file in &self.0 {
             drop(file.unlock());
         }

@@ -195,8 +195,8 @@ impl Rest<'_> {
         Ok((!is_known).then(|| format!("{} was moved by somebody else during the run", self.branch)))
     }
 
-    /// True if the supervisor made the commit at HEAD of these changes, in an interrupted call. A worker can write the same message, but neither
-    /// after its run nor into the log of the branch.
+    /// Returns true if the supervisor made the commit at HEAD of these changes, in an interrupted call. A worker can
+    /// write the same message, but neither after its run nor into the log of the branch.
     fn is_made(&self, head: &Commit<'_>, span: &Span, terms: &CommitTerms) -> Result<bool, git2::Error> {
         if head.message_bytes() != terms.message.as_bytes()
             || self.source.tip(&self.branch).ok().flatten() != Some(head.id())
@@ -209,7 +209,7 @@ impl Rest<'_> {
         }))
     }
 
-    /// True if the supervisor has moved the branch last, by its log.
+    /// Returns true if the supervisor has moved the branch last, by its log.
     fn is_ours(&self) -> Result<bool, git2::Error> {
         Ok(self.last_told()?.is_some_and(|entries| entries.starts_with(OURS)))
     }

@@ -1,4 +1,4 @@
-//! Bytes of attachments: files in a directory beside the board, each named by the SHA-256 digest of its content.
+//! Bytes of attachments: files in a directory beside the board, each named after the SHA-256 digest of its content.
 //!
 //! A blob is durable before a row may name it. An acknowledged attachment therefore has its bytes, and a crash leaves at
 //! most a blob without a row. A publisher holds the directory's lock, shared, until its row is committed. A
@@ -32,7 +32,7 @@ const DRAFT: &str = ".new-";
 /// Error of a step on the files of attachments.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// The file is larger than an attachment may be.
+    /// The file exceeds the limit of an attachment.
     #[error("it has more than {} bytes ({} MiB), the limit of an attachment", limits::ATTACHMENT, limits::ATTACHMENT >> 20)]
     TooLarge,
     /// The source could not be read.
@@ -84,7 +84,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Attachment without its bytes.
+/// Attachment whose blob has a flaw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lack {
     /// Row of the attachment.
@@ -99,13 +99,13 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Guard that prevents sweeps until it is dropped.
+/// Guard that prevents sweeps until it is dropped. It holds the directory's lock, shared.
 #[derive(Debug)]
 pub struct Unswept {
     _guard: Option<File>,
 }
 
-/// Files that a sweep looks at.
+/// Files that a sweep examines.
 #[derive(Clone, Debug)]
 pub enum SweepScope {
     /// All blobs, and abandoned drafts.
@@ -131,7 +131,8 @@ pub struct Swept {
 }
 
 impl Blobs {
-    /// Returns the blobs of the board at `path`, without touching any file. The directory is created with the first blob.
+    /// Returns the blobs of the board at `path` without accessing any file. The directory is created with the first
+    /// blob.
     pub fn of_board(path: &Path) -> Self {
         Self { dir: path.with_file_name(DIRECTORY) }
     }
@@ -146,7 +147,7 @@ impl Blobs {
         self.dir.join(digest.as_str())
     }
 
-    /// Opens a blob for reading.
+    /// Opens a blob for reading. A symbolic link is refused.
     pub fn open(&self, digest: &Digest) -> Result<File, BlobError> {
         let path = self.path(digest);
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC).bits();
@@ -161,7 +162,7 @@ impl Blobs {
         Ok(&self.dir)
     }
 
-    /// Reads a blob and compares it with its name. Returns none for a sound blob.
+    /// Reads a blob and compares the digest of its content with its name. Returns none for an intact blob.
     pub fn examine(&self, digest: &Digest) -> Result<Option<Flaw>, BlobError> {
         let Some(mut file) = existing(self.open(digest))? else { return Ok(Some(Flaw::Missing)) };
         let mut hash = Sha256::new();
@@ -177,23 +178,25 @@ impl Blobs {
         Ok((Digest::from_hash(hash) != *digest).then_some(Flaw::Altered))
     }
 
-    /// Reads a whole blob; returns its flaw if it does not match its name.
+    /// Reads a whole blob. The inner error is its flaw, if the blob is missing or its content does not match its name.
     pub fn read(&self, digest: &Digest) -> Result<Result<Vec<u8>, Flaw>, BlobError> {
         let Some(file) = existing(self.open(digest))? else { return Ok(Err(Flaw::Missing)) };
         let mut bytes = Vec::new();
-        // A longer file cannot be an attachment.
+        // A longer file exceeds the limit of an attachment, so its digest cannot match and the rest is not read.
         let read = file.take(limits::ATTACHMENT + 1).read_to_end(&mut bytes);
         read.map_err(|source| self.unread(digest, source))?;
         let is_whole = Digest::from_hash(Sha256::new_with_prefix(&bytes)) == *digest;
         Ok(if is_whole { Ok(bytes) } else { Err(Flaw::Altered) })
     }
 
-    /// Prevents sweeps while many blobs are read or stored. Without a directory there is nothing to protect.
+    /// Prevents sweeps while many blobs are read or stored, and waits for a sweep in progress. Without a directory, no
+    /// blob exists that a sweep could remove.
     pub fn unswept(&self) -> Result<Unswept, BlobError> {
         Ok(Unswept { _guard: existing(self.share())? })
     }
 
-    /// Finds the blobs that no row names. `named` returns the named ones; it is called when no publisher is active.
+    /// Finds the blobs that no row names, and removes them if `sweep` says so. `named` returns the digests of the rows.
+    /// It is called under the exclusive lock, when no publisher is active, so that no row can appear afterwards.
     pub fn sweep<E: From<BlobError>>(
         &self,
         scope: &SweepScope,
@@ -277,7 +280,7 @@ fn existing(opened: Result<File, BlobError>) -> Result<Option<File>, BlobError> 
     }
 }
 
-/// True if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
+/// Returns true if a draft has no living writer: a writer holds the lock of its draft as long as it lives.
 fn is_abandoned(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -60,7 +60,7 @@ impl Board<'_> {
         Ok(if self.is_persons(run.id)? { decision } else { check::await_check(decision, run.id) })
     }
 
-    /// True if the verdict of a run is a person's.
+    /// Returns true if the verdict of a run is a person's.
     pub(super) fn is_persons(&self, run: RunId) -> Result<bool, Error> {
         let by = self.tx.verdict_by(run)?;
         Ok(by.is_some_and(|by| Label::parse(&by).kind == Some(ActorKind::Person)))

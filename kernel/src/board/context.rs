@@ -46,7 +46,7 @@ impl View<'_> {
         Ok(news(material, &last, limits, place))
     }
 
-    /// True if the body of a task has changed since a time, by an edit or by a proposal.
+    /// Returns true if the body of a task has changed since a time, by an edit or by a proposal.
     fn is_body_changed(&self, id: &TaskId, since: Timestamp) -> Result<bool, Error> {
         let kinds = [EventKind::Edited, EventKind::Specified, EventKind::Decomposed, EventKind::Planned];
         let kinds = kinds.map(|kind| kind.as_str().to_owned()).to_vec();

@@ -11,7 +11,7 @@ use crate::model::note::Event;
 use crate::rules::diagnose::{Diagnosed, ENDINGS, Facts, is_failing};
 
 impl View<'_> {
-    /// Returns the tasks with problems: one task or all, the most severe first, and by id among equals.
+    /// Returns the tasks with problems, sorted by severity, the worst first, then by id. Examines the named task, or all.
     pub fn diagnose(&self, task: Option<&TaskId>) -> Result<Vec<Diagnosed>, Error> {
         let holds = self.holds()?;
         let mut diagnosed = Vec::new();
@@ -28,6 +28,7 @@ impl View<'_> {
         Ok(diagnosed)
     }
 
+    /// Returns the facts about a task. Events and runs are read only if a diagnosis can need them.
     fn facts<'a>(&self, examined: &'a ExaminedTask, holds: &'a [Hold]) -> Result<Facts<'a>, Error> {
         let events = |kinds: &[EventKind]| EventFilter {
             task: Some(examined.id.clone()),

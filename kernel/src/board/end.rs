@@ -126,7 +126,8 @@ impl Board<'_> {
     }
 }
 
-/// True if the error concerns the written data and not the store: the same write would fail again in the same way.
+/// Returns true if the error concerns the written data and not the store: the same write would fail again in the same
+/// way.
 fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Conflict { .. }

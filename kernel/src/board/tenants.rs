@@ -16,12 +16,12 @@ use crate::transfer::export::{self, Exported, Portion};
 const DAYS: usize = 366;
 
 impl View<'_> {
-    /// True if any task belongs to this tenant.
+    /// Returns true if any task belongs to this tenant.
     pub fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
         self.tx.has_tenant(tenant)
     }
 
-    /// True if any task of the board belongs to a tenant, or did.
+    /// Returns true if any task of the board belongs to a tenant, or did.
     pub fn has_tenants(&self) -> Result<bool, Error> {
         self.tx.has_tenants()
     }

@@ -1,4 +1,7 @@
-//! Verdicts: complete, block, request review. Recorded at once, in effect when the run has ended.
+//! Verdicts: complete, block, request review, and the decisions of people about a task.
+//!
+//! A verdict is recorded at once, and takes effect when the open run has ended, so that no other run of the task
+//! starts while the worker still works.
 
 use serde_json::json;
 
@@ -46,7 +49,8 @@ pub struct Settled {
 }
 
 impl Board<'_> {
-    /// Decides that a task is done. Durable when the call returns. The status changes when the open run has ended.
+    /// Decides that a task is done. The decision is durable when the call returns. The status changes when the open run
+    /// has ended, or at once if there is none.
     pub fn complete(
         &mut self,
         id: &TaskId,
@@ -59,8 +63,8 @@ impl Board<'_> {
         self.decide(id, Verdict::Complete(handoff), expected_run, actor)
     }
 
-    /// Decides that a task cannot go on. A comment keeps the reason too. After a worker's block for a dependency, its task
-    /// waits for the unfinished tasks that its runs have made.
+    /// Decides that a task cannot go on. The reason is also kept as a comment, unless the block asks a question. After a
+    /// worker's block for a dependency, its task waits for the unfinished tasks that its runs have created.
     pub fn block(
         &mut self,
         id: &TaskId,
@@ -82,13 +86,13 @@ impl Board<'_> {
             ));
         }
         if blocking.question.is_none() {
-            // The comment comes before the verdict, which may end the run that speaks.
+            // The comment is written before the verdict, because the verdict may end the run that is its author.
             self.keep_reason(id, "BLOCKED", blocking.reason.as_deref(), actor)?;
         }
         if blocking.kind == BlockKind::Dependency && actor.kind == ActorKind::Worker {
             let task = self.task_for(id, actor)?;
             authority::own_task(actor, id, task.current_run_id)?;
-            // The verdict of a reviewer is about existing work.
+            // A reviewer's verdict is about existing work, so it waits for no new tasks.
             if task.work_by.is_none() {
                 self.wait_for_created_tasks(&task, &actor.label())?;
             }
@@ -96,7 +100,7 @@ impl Board<'_> {
         self.decide(id, Verdict::Block(blocking), expected_run, actor)
     }
 
-    /// Records a decision about a task: on its open run, or on a run of zero length.
+    /// Records a decision about a task: on its open run, or at once if it has none.
     pub(super) fn decide(
         &mut self,
         id: &TaskId,
@@ -136,7 +140,7 @@ impl Board<'_> {
         let mut author = actor.label();
         let verdict = match (verdict, open.verdict.clone()) {
             (Verdict::Archive { .. }, Some(Verdict::Complete(handoff))) => {
-                // The verdict keeps its author.
+                // The recorded handoff is kept, so its author stays the author of the verdict.
                 author = self.tx.verdict_by(run)?.unwrap_or(author);
                 Verdict::Archive { handoff: Some(handoff) }
             }
@@ -152,7 +156,7 @@ impl Board<'_> {
             ));
         }
         let stop = match actor.kind {
-            // An earlier stop stays, because it may be more urgent.
+            // An earlier request to stop the run is kept, because it may be more urgent.
             ActorKind::Worker => open.stop_reason.unwrap_or(StopReason::Verdict),
             ActorKind::Person | ActorKind::System => StopReason::Cancelled,
         };
@@ -167,7 +171,8 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(&task.id)?, run: Some(run), effect })
     }
 
-    /// Decides about a task without an open run. A run of zero length keeps the handoff.
+    /// Decides about a task without an open run; workers may not. A completion or a block is kept by a run of zero
+    /// length.
     fn decide_unclaimed(
         &mut self,
         task: &Task,
@@ -178,7 +183,7 @@ impl Board<'_> {
         authority::person(actor, "decide about a task without a run")?;
         let label = actor.label();
         match verdict {
-            // The run of zero length comes before the move, because the event of the move names it.
+            // The run of zero length is inserted before the move, because the event of the move names the run.
             Verdict::Complete(handoff) => {
                 let run = self.zero_length(task, Outcome::Completed, Status::Done, Some(&handoff), None)?;
                 self.forget_failures(&task.id)?;
@@ -263,7 +268,7 @@ impl Board<'_> {
         Ok(Settled { task: self.expect_task(id)?, run, effect: Effect::Now })
     }
 
-    /// Makes a run that ends as it begins. It carries a decision about a task without an open run.
+    /// Inserts a run that ends at its start time, which carries a decision about a task without an open run.
     pub(super) fn zero_length(
         &self,
         task: &Task,
@@ -280,7 +285,8 @@ impl Board<'_> {
         Ok(run)
     }
 
-    /// Stores the result and the artifacts of a handoff on its task. Without a result, the summary takes its place.
+    /// Stores the result and the artifacts of a handoff on its task. The summary is stored as the result if the handoff
+    /// has no result.
     pub(super) fn keep_handoff(&self, id: &TaskId, handoff: &Handoff) -> Result<(), Error> {
         if let Some(result) = handoff.result.as_deref().or(handoff.summary.as_deref()) {
             self.set(id, &Field::Result(Some(result)))?;
@@ -292,12 +298,12 @@ impl Board<'_> {
     }
 }
 
-/// Returns the first line of a summary that is not blank, for a chat.
+/// Returns the first line of a summary that is not blank, trimmed. Chats show this line.
 fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
-/// Refuses a decision about another run than the open run.
+/// Refuses a decision about a run that is not the open run of the task.
 pub(super) fn require_run(task: &Task, expected: RunId) -> Result<(), Error> {
     if task.current_run_id == Some(expected) {
         return Ok(());

@@ -29,7 +29,7 @@ pub struct ClockSet {
 }
 
 impl ClockSet {
-    /// True if nothing lay in the future.
+    /// Returns true if nothing lay in the future.
     pub fn is_empty(&self) -> bool {
         *self == Self { at: self.at, ..Self::default() }
     }

@@ -1,16 +1,17 @@
-//! Prices of tokens, for agents that report the number of tokens and not their cost.
+//! Prices of tokens, for agents that report the number of their tokens without the cost.
 //!
-//! No prices are shipped: they change more often than releases, and a wrong price would stop work or fail to. The
-//! price applies to usage reported from then on, after the counters of a session are reduced to the run.
+//! The program ships no prices: they change more often than releases are made, and a wrong price would stop work too early
+//! or too late. A price applies to the use that is reported after it was configured. That use is the run's part of the
+//! counters of its session.
 
 use std::collections::BTreeMap;
 
 use super::spent::Tokens;
 
-/// Price of a million tokens of a model, in millionths of a US dollar.
+/// Prices of a million tokens of a model, in millionths of a US dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
-    /// Price of input tokens.
+    /// Price of input tokens that do not come from a cache.
     pub input: u64,
     /// Price of input tokens that come from a cache.
     pub cached_input: u64,
@@ -18,11 +19,12 @@ pub struct Price {
     pub output: u64,
 }
 
+/// Price list, by the name of a model or by the beginning of a name with `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prices(BTreeMap<String, Price>);
 
 impl Price {
-    /// Returns the price of tokens, in millionths of a US dollar, rounded up.
+    /// Returns the price of tokens, in millionths of a US dollar, rounded up. `tokens.input` includes the cached tokens.
     fn cost(&self, tokens: Tokens) -> u64 {
         let fresh = tokens.input.saturating_sub(tokens.cached);
         let parts = [
@@ -36,13 +38,14 @@ impl Price {
 }
 
 impl Prices {
-    /// Creates a price list by model name. A name that ends with `*` covers all models that begin with the rest of the
-    /// name.
+    /// Creates a price list by name of the model. A name that ends with `*` covers all models whose names begin with the
+    /// text before it.
     pub fn new(prices: BTreeMap<String, Price>) -> Self {
         Self(prices)
     }
 
-    /// Returns the price of a model: by its own name, else by its longest listed beginning. None when no entry covers it.
+    /// Returns the price of a model: the entry with its name, else the entry with the longest beginning of its name; none
+    /// if no entry covers it.
     pub fn for_model(&self, model: &str) -> Option<Price> {
         let begins = |name: &str| name.strip_suffix('*').is_some_and(|start| model.starts_with(start));
         let exact = self.0.get(model);
@@ -53,8 +56,9 @@ impl Prices {
         listed_price.copied()
     }
 
-    /// Returns the cost of a run's tokens, in millionths of a US dollar: as the agent reports it, else by the price of
-    /// the model. An agent that reports a cost of 0 for tokens does not know their price. None when neither is known.
+    /// Returns the cost of a run's tokens, in millionths of a US dollar: the cost that the agent reports, else the cost by
+    /// the price of the model. A reported cost of 0 counts only if the model has no price, because it means that the agent
+    /// does not know the price. None if neither is known.
     pub(crate) fn cost(&self, reported: Option<u64>, model: Option<&str>, used: Tokens) -> Option<u64> {
         let price = || model.and_then(|model| self.for_model(model)).map(|price| price.cost(used));
         reported.filter(|cost| *cost > 0).or_else(price).or(reported)

@@ -169,7 +169,7 @@ words! {
 }
 
 impl VerdictKind {
-    /// True if this verdict may follow an earlier verdict about the same run: only archiving may.
+    /// Returns true if this verdict may follow an earlier verdict about the same run: only archiving may.
     pub(crate) fn may_replace(self, before: Option<VerdictKind>) -> bool {
         before.is_none_or(|before| before != VerdictKind::Archive && self == VerdictKind::Archive)
     }

@@ -328,7 +328,7 @@ fn inline(text: &str) -> String {
         .collect()
 }
 
-/// True if some reader treats the character as a line end.
+/// Returns true if some reader treats the character as a line end.
 fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

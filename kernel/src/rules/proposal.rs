@@ -135,7 +135,7 @@ impl ProposalKind {
         }
     }
 
-    /// True if a proposal of this kind can be applied to a task in this status.
+    /// Returns true if a proposal of this kind can be applied to a task in this status.
     pub(crate) fn applies_to(self, subject: &Task) -> bool {
         let is_queued = matches!(subject.status, Status::Todo | Status::Scheduled | Status::Ready);
         match self {

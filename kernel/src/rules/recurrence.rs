@@ -24,7 +24,7 @@ impl Recurrence {
         Self { kind: Some(kind), count }
     }
 
-    /// True if the blocks form a loop, so that another unblock would not help.
+    /// Returns true if the blocks form a loop, so that another unblock would not help.
     pub(crate) fn is_loop(self) -> bool {
         self.count > LIMIT
     }

@@ -86,12 +86,12 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// True if the task gave up after too many failures.
+    /// Returns true if the task gave up after too many failures.
     pub(crate) fn gave_up(&self) -> bool {
         self.then == Then::Blocked(BlockKind::GaveUp)
     }
 
-    /// True if the handed-over work waits for its check.
+    /// Returns true if the handed-over work waits for its check.
     pub(crate) fn handed_to_check(&self) -> bool {
         matches!(self.outcome, Outcome::Completed | Outcome::ReviewRequested | Outcome::Approved)
             && matches!(self.then, Then::Again(Gate::Check(_)))
@@ -106,7 +106,7 @@ impl Decision {
     }
 }
 
-/// True if an end with this outcome counts as a failure; `lost` depends on its cause.
+/// Returns true if an end with this outcome counts as a failure; `lost` depends on its cause.
 pub fn counts(outcome: Outcome) -> bool {
     match outcome {
         Outcome::Crashed

@@ -1,4 +1,4 @@
-//! Templates of schedules: validation, the order of a tick's tasks, and placeholders in titles.
+//! Templates of schedules: validation, the order of a tick's tasks, and placeholders in titles and commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::model::task::NewTask;
 
 /// Largest number of tasks of a tick.
 const TASKS: usize = 100;
-/// Largest number of words in a tick's command.
+/// Largest number of words of a command.
 const WORDS: usize = 64;
 /// Longest jitter: a week.
 const JITTER: Duration = Duration::from_hours(7 * 24);
 
-/// Refuses a schedule that could not tick; returns its ticks otherwise.
+/// Returns the ticks of a schedule. Refuses a schedule whose ticks could not be executed.
 pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks, Error> {
     let ticks = Ticks::parse(&spec.timing)?;
     if spec.jitter.is_some_and(|jitter| jitter > JITTER) {
@@ -52,10 +52,10 @@ pub(crate) fn validate(name: &ScheduleName, spec: &ScheduleSpec) -> Result<Ticks
     Ok(ticks)
 }
 
-/// Refuses a schedule that could not tick.
+/// Refuses a schedule whose ticks could not be executed.
 ///
 /// # Errors
-/// [`Error::Invalid`] names the key.
+/// [`Error::Invalid`] with the key of the invalid value.
 pub fn check_schedule(name: &ScheduleName, spec: &ScheduleSpec) -> Result<(), Error> {
     validate(name, spec).map(drop)
 }
@@ -77,7 +77,8 @@ pub fn ticks_ahead(
 /// Returns the tasks of a template, each after its parents.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a name that is missing, given twice or unknown, and for tasks that wait for each other.
+/// [`Error::Invalid`] for no tasks or too many, for a name that is missing, given twice or unknown, and for tasks that
+/// wait for each other.
 pub(crate) fn in_order(tasks: &[TemplateTask]) -> Result<Vec<&TemplateTask>, Error> {
     if tasks.is_empty() || tasks.len() > TASKS {
         let why = format!("{} of them: a tick makes 1 to {TASKS}", tasks.len());
@@ -132,7 +133,7 @@ pub fn unknown_placeholders(text: &str) -> Vec<&str> {
     words.filter(is_word).filter(|word| !PLACEHOLDERS.contains(word)).collect()
 }
 
-/// Replaces the placeholders of a title or a word at a tick. Other words in braces stay.
+/// Returns a title or a word of a command with the placeholders replaced for a tick. Other words in braces stay.
 pub(crate) fn title(text: &str, schedule: &ScheduleName, ticks: &Ticks, tick: Timestamp) -> String {
     let at = ticks.zoned(tick);
     text.replace("{date}", &at.strftime("%Y-%m-%d").to_string())

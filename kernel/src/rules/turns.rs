@@ -29,7 +29,7 @@ impl GoalTurns {
         self.taken.saturating_add(1)
     }
 
-    /// True if no turn follows this turn.
+    /// Returns true if no turn follows this turn.
     pub(crate) fn is_last(self) -> bool {
         self.turn() >= self.limit
     }

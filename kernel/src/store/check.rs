@@ -59,7 +59,7 @@ pub fn require_whole(path: &Path, depth: Depth) -> Result<(), OpenError> {
     Err(OpenError::Corrupt { path: path.to_owned(), detail })
 }
 
-/// True if the file at `path` still is this board, is sound, and has every commit up to this event.
+/// Returns true if the file at `path` still is this board, is sound, and has every commit up to this event.
 pub(crate) fn still_holds(path: &Path, board: BoardId, last_event: EventId) -> bool {
     let held = || -> Result<bool, OpenError> {
         let conn = open::reader(path)?;

@@ -97,7 +97,7 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// True if any event has this kind. Reads the whole log if none has.
+    /// Returns true if any event has this kind. Reads the whole log if none has.
     pub(crate) fn has_events_of(&self, kind: &str) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM task_events WHERE kind = ?1)";
         self.conn.value("look for a kind of events", sql, [kind])

@@ -42,7 +42,7 @@ impl Tx<'_> {
         )
     }
 
-    /// True if a run takes messages.
+    /// Returns true if a run takes messages.
     pub(crate) fn takes_messages(&self, run: RunId) -> Result<bool, Error> {
         let sql = "SELECT takes_messages FROM task_runs WHERE id = ?1";
         self.conn.value("read whether the run takes messages", sql, [run])

@@ -1,4 +1,5 @@
-//! Migrations of the schema: append-only, numbered by `user_version`.
+//! Migrations of the schema. New ones are appended and old ones never change. `user_version` is the number of applied
+//! migrations.
 
 use std::path::Path;
 
@@ -64,14 +65,14 @@ pub(super) fn to_latest(conn: &mut Connection, step: &'static str, path: &Path) 
     migrations().to_latest(conn).map_err(fail)
 }
 
-/// Makes the schema of a version in an empty database; messages name `path`.
+/// Makes the schema of a version in an empty database. `path` is the board that errors name.
 pub(super) fn to_version(conn: &mut Connection, version: i64, path: &Path) -> Result<(), OpenError> {
     let step = "compare the schema of";
     let fail = |source| OpenError::Sqlite { step, path: path.to_owned(), source: Box::new(source) };
     migrations().to_version(conn, usize::try_from(version).unwrap_or_default()).map_err(fail)
 }
 
-/// Returns the newest schema that this program knows.
+/// Returns the version of the newest schema that this program knows.
 pub(crate) fn latest() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }

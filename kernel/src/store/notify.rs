@@ -28,7 +28,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
 }
 
 impl Tx<'_> {
-    /// Inserts a subscription if its key is new. Returns true if it did.
+    /// Inserts a subscription. Returns false and changes nothing if its key exists.
     pub(crate) fn insert_subscription(
         &self,
         key: &SubscriptionKey,
@@ -44,7 +44,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Updates the fields that a repeated subscription names. Other fields stay.
+    /// Replaces the user and the notifier of a subscription, each if it is given.
     pub(crate) fn update_subscription(
         &self,
         key: &SubscriptionKey,
@@ -61,8 +61,8 @@ impl Tx<'_> {
     ), params![key.task_id, key.platform, key.chat_id, key.thread_id], read)
     }
 
-    /// Returns the subscriptions that can still bring messages: to tasks that are not over, and to first tasks of
-    /// missions with such a task. Of one task or of one tenant, if given.
+    /// Returns the subscriptions that can still cause messages: to tasks that are not over, and to first tasks of missions
+    /// in which a task is not over. `task` and `tenant` limit the result.
     pub(crate) fn list_subscriptions(
         &self,
         task: Option<&TaskId>,

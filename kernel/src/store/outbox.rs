@@ -73,7 +73,7 @@ impl Tx<'_> {
         self.conn.scan("read all messages", LETTER, [], read, |_| Ok(()))
     }
 
-    /// True if there is any subscription.
+    /// Returns true if there is any subscription.
     pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
         self.conn.value("look for subscriptions", "SELECT EXISTS (SELECT 1 FROM notify_subs)", [])
     }

@@ -1,4 +1,4 @@
-//! Queries of the positions of plugins in the events.
+//! Queries of the cursors of plugins: their positions in the event log, and their failures.
 
 use rusqlite::{Row, params};
 
@@ -34,20 +34,21 @@ impl Tx<'_> {
         self.conn.find("read the cursor of the plugin", &sql, [plugin], read)
     }
 
-    /// Inserts the cursor of a plugin that has none: its events start after the given event.
+    /// Inserts the cursor of a plugin at an event, after which its events start. Keeps an existing cursor.
     pub(crate) fn begin_plugin(&self, plugin: &PluginName, after: EventId) -> Result<(), Error> {
         let sql = "INSERT INTO plugin_cursors (plugin, event_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         self.conn.run("begin the events of the plugin", sql, params![plugin, after])
     }
 
-    /// Moves the cursor of a plugin, never back, and resets its failures.
+    /// Moves the cursor of a plugin, never backward, and resets its failures. Returns false if the plugin has no
+    /// cursor.
     pub(crate) fn advance_plugin(&self, plugin: &PluginName, through: EventId) -> Result<bool, Error> {
         let sql = "UPDATE plugin_cursors SET event_id = max(event_id, ?2), attempts = 0, due_at = 0, \
                    failing_since = NULL, paused_at = NULL, last_error = NULL WHERE plugin = ?1";
         self.conn.alter("move the cursor of the plugin", sql, params![plugin, through])
     }
 
-    /// Stores a failed try. Without a time of the next try, the plugin is paused.
+    /// Stores a failed try. `next` is the time of the next try; without it, the plugin is paused.
     pub(crate) fn fail_plugin(
         &self,
         plugin: &PluginName,

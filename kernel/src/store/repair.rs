@@ -1,6 +1,6 @@
 //! Repairs a damaged board: rebuilds its indices, or copies every readable row into a new file.
 //!
-//! The damaged file is copied before anything is changed, and the copy stays.
+//! The damaged file is copied before anything is changed, and the copy is kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
 
-/// Result of a repair.
+/// Extent of a repair, with the copy of the damaged board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// The board was sound, and nothing was changed.
@@ -50,8 +50,8 @@ pub struct Loss {
 /// Repairs the board at `path`. No process may have it open.
 ///
 /// # Errors
-/// An error for a file that is no board of this program, or of which nothing can be read. The file is then unchanged, or
-/// beside its place under the name in the message.
+/// The file is not a board of this program, or nothing in it can be read. The file is then unchanged, or has the name in
+/// the message.
 pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Repair, OpenError> {
     open::look(path)?;
     if let Ok(faults) = check::check_board(path)
@@ -67,12 +67,13 @@ pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Rep
     let losses = match rebuild(path, &draft, name, now) {
         Ok(losses) => losses,
         Err(error) => {
-            // The caller needs the first error, not one of the cleanup.
+            // The caller gets the first error. A failure to clean up would hide it.
             drop(create::clear(&draft));
             return Err(error);
         }
     };
-    // The evidence is a copy. The damaged file itself is moved away under a name that a crash leaves to be found.
+    // The damaged file is moved away first. After a crash before the next line, it is found under its new name; the
+    // evidence is a copy of it.
     put_aside(path, "rebuilt", now)?;
     put_in_place(&draft, path, "put the rebuilt board in the place of")?;
     for end in ["", "-wal", "-shm"] {
@@ -96,16 +97,17 @@ fn keep_evidence(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
     Ok(evidence)
 }
 
-/// Rebuilds the indices. Returns true if the board is sound then.
+/// Rebuilds the indices and the counters. Returns true if the board is then sound.
 fn reindexed(path: &Path) -> bool {
     let done = open::foreign_writer(path).and_then(|conn| {
-        // Statements on foreign objects could do anything; a rebuilt board has none.
+        // Triggers and views that this program has not made could run with any statement, so the board is left to be
+        // rebuilt, without them.
         if let Some(difference) = objects::differences(&conn, path)?.into_iter().next() {
             return Ok(vec![difference]);
         }
         conn.execute_batch("REINDEX").map_err(|error| sqlite("reindex", path, error))?;
         let Schema { found, known } = open::schema(&conn, path)?;
-        // The migrations compute the counters of an older schema.
+        // For an older schema, the migrations compute the counters later.
         if found == known {
             counts::recount(&conn)
                 .and_then(|()| usage::recount(&conn))
@@ -145,7 +147,7 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
         }
     }
     losses.extend(reconcile(&target).map_err(fail)?);
-    // If the counters cannot be read, the ids of the copied rows are the counters.
+    // If the counters of ids cannot be read, they continue from the ids of the copied rows.
     sequence::raise(&target, &sequence::all(&source).unwrap_or_default()).map_err(fail)?;
     target.execute_batch("COMMIT").map_err(fail)?;
     let faults = check::faults(&target, draft)?;
@@ -156,7 +158,8 @@ fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Resul
     }
 }
 
-/// Copies the readable rows of a table, from both ends. Returns a description of the lost rows.
+/// Copies the readable rows of a table: from the first row up to a damaged page, then from the last row backwards.
+/// Returns a description of the lost rows; none if no row was lost.
 fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
     let is_stored = is_plain(source, table).unwrap_or_default();
     let known = if is_stored { columns(source, table).unwrap_or_default() } else { Vec::new() };
@@ -183,8 +186,8 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
         let scan =
             format!("SELECT {names} FROM \"{table}\" NOT INDEXED ORDER BY {} {order}", key(source, table));
         match read_rows(source, &scan, shared.len(), |row| {
-            // Rows that break a constraint are ignored, and so are, in the second direction, rows that were already
-            // copied.
+            // A row that breaks a constraint is not inserted. In the second direction this includes the rows that were
+            // copied in the first.
             if !insert.execute(params_from_iter(row)).is_ok_and(|inserted| inserted == 1) {
                 refused += 1;
             }
@@ -205,7 +208,7 @@ fn salvage(source: &Connection, target: &Connection, table: &str) -> rusqlite::R
 }
 
 fn key(conn: &Connection, table: &str) -> String {
-    // A table without rowids is read in the order of its key, which is its only tree.
+    // A table without rowids is stored in the order of its key. `1` is a constant, so it is read in that order.
     if conn.prepare(&format!("SELECT rowid FROM \"{table}\"")).is_ok() { "rowid" } else { "1" }.to_owned()
 }
 
@@ -224,7 +227,8 @@ fn read_rows(
     Ok(())
 }
 
-/// Removes rows that refer to lost rows. A running task whose run is lost gets a new run, which the recovery can end.
+/// Removes rows that refer to lost tasks. A running task whose run is lost gets a new row for it, so that recovery can end
+/// the run.
 fn reconcile(conn: &Connection) -> rusqlite::Result<Vec<Loss>> {
     let mut losses = Vec::new();
     let mut children: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -49,7 +49,7 @@ pub(super) fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(tables.into_iter().filter(|table| !counts::DERIVED.contains(&table.as_str())).collect())
 }
 
-/// True if a table stores its rows: it is neither a view nor virtual.
+/// Returns true if a table stores its rows: it is neither a view nor virtual.
 pub(super) fn is_plain(conn: &Connection, table: &str) -> rusqlite::Result<bool> {
     conn.query_row(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql LIKE 'CREATE TABLE %')",
@@ -144,7 +144,7 @@ impl Tx<'_> {
         open::cache(self.conn, open::CACHE).step("end the import")
     }
 
-    /// True if nothing was ever done on the board.
+    /// Returns true if nothing was ever done on the board.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
         self.conn.value(
             "look at the board",

@@ -1,4 +1,5 @@
-//! Mark beside a board about its last daemon: tells the next daemon if it may serve the board without a check.
+//! Mark beside the file of a board with the state in which its last daemon left it. The next daemon reads it to decide if it
+//! may serve the board before an integrity check.
 
 use std::fs;
 use std::io;
@@ -12,11 +13,11 @@ use super::open_error::OpenError;
 /// State in which the last daemon left a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownState {
-    /// Closed, and the file has not changed since.
+    /// The board was closed in order, and the file has not changed since.
     Closed,
-    /// Open under this boot: the daemon was killed, and the page cache has all its writes.
+    /// The board was open in this boot: the daemon was killed, and the page cache has all its writes.
     Open,
-    /// Open when the host went down, changed by another program, or never served.
+    /// The board was open when the host went down, another program has changed the file, or no daemon has served it.
     Unknown,
 }
 

@@ -62,13 +62,13 @@ fn column(table: &str, name: &str) -> String {
 }
 
 impl Tx<'_> {
-    /// True if any task belongs to this tenant.
+    /// Returns true if any task belongs to this tenant.
     pub(crate) fn has_tenant(&self, tenant: &Tenant) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE tenant = ?1)";
         self.conn.value("look for the tenant", sql, [StoredTenant(Some(tenant))])
     }
 
-    /// True if any task of the board belongs to a tenant, or did: the counts of a tenant outlast its tasks.
+    /// Returns true if any task of the board belongs to a tenant, or did: the counts of a tenant outlast its tasks.
     pub(crate) fn has_tenants(&self) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant > '')";
         self.conn.value("look for tenants", sql, [])

@@ -132,7 +132,7 @@ impl Tx<'_> {
         if self.is_over() { Ok(()) } else { self.conn.run("roll back", "ROLLBACK", []) }
     }
 
-    /// True if `SQLite` has ended the transaction itself, as it does when the disk is full.
+    /// Returns true if `SQLite` has ended the transaction itself, as it does when the disk is full.
     pub(crate) fn is_over(&self) -> bool {
         self.conn.is_autocommit()
     }

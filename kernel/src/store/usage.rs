@@ -54,7 +54,7 @@ impl Tx<'_> {
         Ok(stored?.unwrap_or_default())
     }
 
-    /// True if tenants other than this one have tasks on the board.
+    /// Returns true if tenants other than this one have tasks on the board.
     pub(crate) fn has_other_tenants(&self, tenant: Option<&Tenant>) -> Result<bool, Error> {
         let sql = "SELECT EXISTS (SELECT 1 FROM tenant_counts WHERE tenant <> ?1 AND entries > 0)";
         self.conn.value("look for other tenants", sql, [StoredTenant(tenant)])

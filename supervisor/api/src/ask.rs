@@ -1,9 +1,8 @@
-//! Extracts a request for a handler: caller, parameters, id in the path and body. Requests that do not fit are
-//! refused here, alike for every route.
+//! Extracts the parts of a request for its handler: caller, parameters, id in the path, and body. Malformed requests
+//! are refused here, in the same way for every route.
 //!
-//! Only the parsing of a verb, its work and its reply are generic over the verb. All else takes an
-//! `VerbEntry`, with the constants of the verb as values, so it is compiled once and not for each of some
-//! 140 verbs.
+//! Only the parsing of a verb, its work and its reply are generic over the verb. All other functions take an `VerbEntry`,
+//! with the constants of the verb as values, so they are compiled once and not for each of some 140 verbs.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -34,12 +33,12 @@ use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY};
 use service::BoardHandle;
 
-/// Limit on the body of a request, in bytes. Texts have smaller limits, whose errors name the field.
+/// Limit on the body of a request, in bytes. The texts in it have smaller limits, whose errors name the field.
 const BODY_LIMIT: usize = 4 << 20;
-/// Length up to which a reply is serialised on the present thread, in bytes.
+/// Size up to which a reply is serialised on the current thread, in bytes.
 const SHORT: usize = 16 << 10;
 
-/// A request without its body. Every handler needs this value to run a verb, so every route checks its parameters.
+/// Request without its body. A handler needs this value to run a verb, so the parameters of every route are checked.
 #[derive(Debug)]
 pub struct Ask<Q = Nothing> {
     shared: ApiState,
@@ -70,7 +69,7 @@ impl<Q: DeserializeOwned> FromRequestParts<ApiState> for Ask<Q> {
 }
 
 impl<Q> Ask<Q> {
-    /// Separates the parameters.
+    /// Separates the request from its parameters.
     pub fn split(self) -> (Ask<()>, Q) {
         let Ask { shared, caller, permit, headers, query } = self;
         (Ask { shared, caller, permit, headers, query: () }, query)
@@ -94,7 +93,7 @@ impl<Q> Ask<Q> {
         self.permit.as_deref()
     }
 
-    /// Admits a stream of the caller.
+    /// Admits a stream of the caller, unless the caller has too many.
     pub fn open_stream(&self) -> Result<OpenStream, Failure> {
         let CallerIdentity::Live(actor) = &self.caller.identity else { return Err(token_not_valid()) };
         self.shared.streams.enter(actor, self.shared.stop.clone())
@@ -105,7 +104,8 @@ impl<Q> Ask<Q> {
         written(StatusCode::OK, self.dispatch(verb).await?).await
     }
 
-    /// Runs a verb for the caller. A worker's request has a time limit.
+    /// Runs a verb for the caller, and returns its reply. A worker's request has a time limit. A request of an ended
+    /// run gets the stored reply, if there is one.
     pub async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
         if let IdentifiedCaller { identity: CallerIdentity::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
             let request = kernel::Caller::run(*run);
@@ -127,7 +127,8 @@ impl<Q> Ask<Q> {
         reply.ok_or_else(|| Failure::failed(format!("`{}` gave no reply", V::NAME)))
     }
 
-    /// Does the work of a verb with permits and time limits. Not generic, so that it is compiled once for all verbs.
+    /// Does the work of a verb. A worker's request waits for a permit first, and has a time limit. The function is not
+    /// generic, so that it is compiled once for all verbs.
     async fn work(&self, verb: &VerbEntry, longest: Duration, work: VerbWork<'_>) -> Result<(), Failure> {
         let Some(permit) = &self.permit else { return work(self.admitted(verb).await?).await };
         let late = |limit: Duration| {
@@ -144,7 +145,8 @@ impl<Q> Ask<Q> {
         tokio::time::timeout(left, made).await.unwrap_or_else(|_| Err(late(longest)))
     }
 
-    /// Returns the stored reply to a request of an ended run: a client that never received the reply asks again.
+    /// Returns the stored reply to a request of an ended run, because a client that did not receive the reply repeats
+    /// the request.
     async fn stored(
         &self,
         board: Arc<BoardHandle>,
@@ -203,20 +205,20 @@ impl<Q> Ask<Q> {
         }
     }
 
-    /// Returns the board of this name as the verb needs it.
+    /// Returns the board with this name, and opens or creates it if the verb needs it.
     async fn operators_board(&self, on: OnBoard, name: BoardName) -> Result<Arc<BoardHandle>, Failure> {
         let service = Arc::clone(&self.shared.service);
         if let Some(board) = service.opened(&name)? {
             return Ok(board);
         }
-        // Opening a board may take long.
+        // Opening a board may take long, so it happens on a blocking thread.
         blocking("the board was not opened", move || {
             if on == OnBoard::Made { service.create_board(&name) } else { service.board(&name) }
         })
         .await?
     }
 
-    /// Refuses verbs that the caller may not call.
+    /// Refuses a verb that the caller may not call.
     fn permit(&self, verb: &VerbEntry, actor: &Actor) -> Result<(), Failure> {
         if self.caller.via == Via::Session && !verb.sessions {
             let why = format!("`{}` is not for sessions of the dashboard", verb.name);
@@ -255,7 +257,7 @@ impl<Q> Ask<Q> {
     }
 }
 
-/// Adds the path of a verb.
+/// Adds the route of a verb.
 pub fn mount_verb<V: Verb>(router: Routes) -> Routes {
     let answer: VerbHandler = |ask, whole| {
         Box::pin(async move {
@@ -292,7 +294,7 @@ pub async fn whole_response<T: Serialize + Send + 'static>(outcome: Result<T, Fa
     hyper::Response::from_parts(head, http_body_util::Full::new(body).boxed())
 }
 
-/// Adds a path whose messages have their own format. The messages are posted, and pass the same checks as verbs.
+/// Adds a route whose messages have their own format. They are sent by POST, and pass the same checks as verbs.
 pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: MessageHandler) -> Surface {
     let answer = move |ask: Ask, whole: WholeRequest| async move { exchange(ask, whole).await.map(Body::new) };
     surface.routes = surface.routes.route(messages.path, post(answer));
@@ -320,7 +322,7 @@ pub async fn written<T: Serialize + Send + 'static>(
     Ok((status, [(header::CONTENT_TYPE, "application/json")], bytes).into_response())
 }
 
-/// Writer that accepts up to [`SHORT`] bytes and fails beyond.
+/// Writer that accepts up to [`SHORT`] bytes, and then fails.
 #[derive(Debug, Default)]
 struct Short(Vec<u8>);
 
@@ -364,7 +366,7 @@ impl<T: PartialEq> Id<T> {
     }
 }
 
-/// A request with its whole body, up to the limit.
+/// Request with its whole body, of at most 4 MiB.
 #[derive(Debug)]
 pub struct WholeRequest {
     pub head: Parts,
@@ -382,7 +384,8 @@ impl FromRequest<ApiState> for WholeRequest {
         if length > BODY_LIMIT as u64 {
             return Err(body_too_large());
         }
-        // Reserved before the body is read.
+        // The bytes are reserved before the body is read, so that a worker cannot make the daemon hold more than its
+        // limit.
         let permit = head.extensions.get::<Arc<RequestPermit>>();
         let reserved =
             permit.map(|permit| permit.reserve(usize::try_from(length).unwrap_or(BODY_LIMIT))).transpose()?;
@@ -417,7 +420,7 @@ impl WholeRequest {
             return Err(Failure::new(Code::MediaType, "the body is not declared as JSON")
                 .hint("send the header `Content-Type: application/json`"));
         }
-        // serde would fill a record from a JSON array in field order.
+        // An array is refused, because serde would fill the fields of a record from it in their order.
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
             return Err(Failure::usage("the body is not a JSON object")
                 .hint("send the arguments by name, such as {\"title\": \"…\"}"));

@@ -40,7 +40,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// True if the caller belongs to it.
+    /// Returns true if the caller belongs to it.
     pub fn admits(self, actor: &Actor) -> bool {
         let is_worker = actor.kind == ActorKind::Worker;
         match self {
@@ -206,7 +206,7 @@ impl VerbEntry {
         }
     }
 
-    /// True if the caller may call it.
+    /// Returns true if the caller may call it.
     pub fn admits(&self, actor: &Actor) -> bool {
         self.audience.admits(actor) && (self.members || confined(actor).is_none())
     }

@@ -1,14 +1,15 @@
-//! Command line side of a verb: completes the request with facts that only this process knows, prints the reply, and
-//! picks the exit code.
+//! Command line side of a verb: completes the request with facts that only the client's process knows, prints the
+//! reply, and chooses the exit code.
 //!
-//! [`Verb`] is the part over the wire, and this trait the part at the terminal, so the API imports no client.
+//! [`Verb`] is the side of the daemon, and [`Command`] the side of the terminal. The traits are separate so that the
+//! API does not depend on the client.
 
 use crate::Verb;
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
 
-/// Process that prepares a tool call of an agent.
+/// Process that prepares an agent's tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolProcess {
     /// A process of the caller, with the caller's rights.
@@ -18,14 +19,14 @@ pub enum ToolProcess {
 
 /// A verb as a command: its arguments are the request.
 pub trait Command: Verb {
-    /// Completes the request with facts that only the caller knows: the contents of named files, the task of its own
-    /// run.
+    /// Completes the request with facts that only the caller's process knows: the contents of named files, and the task of
+    /// its own run.
     fn localize(&mut self, _here: &Invocation) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Prepares a request that came as a tool call: reads the files that it names, and limits how much an agent reads
-    /// if the request sets no limit.
+    /// Prepares a request that came as a tool call: reads the files that it names, and sets a limit on the size of the
+    /// reply if the request has none.
     fn as_tool(&mut self, _side: ToolProcess) -> Result<(), Failure> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Calls the router without a socket: for a command that works on the board without a daemon, and for plugins.
+//! Calls the router without a socket, for commands that work on the board without a daemon, and for plugins.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::router::{Surface, api_router};
 use base::failure::{Failure, Problem};
 use service::Service;
 
-/// Answers a request of the person who runs this process. Returns the status and the whole body.
+/// Answers a request of the user of this process. Returns the status and the whole body of the reply.
 pub async fn answer(
     service: Arc<Service>,
     surface: Surface,
@@ -50,12 +50,12 @@ pub struct PluginRequest<'a> {
     pub board: &'a BoardName,
     pub verb: &'a str,
     pub body: &'a serde_json::Value,
-    /// Id; a repeat with the same id gets the first reply.
+    /// Id of the request. A repeat with the same id gets the first reply.
     pub id: Option<RequestId>,
 }
 
 impl InProcessRouter {
-    /// Returns the router behind the listeners of a daemon.
+    /// Returns the router that the listeners of a daemon use.
     pub fn from_listeners(doorway: &ListenerContext) -> Self {
         InProcessRouter(doorway.api.router.clone())
     }

@@ -66,14 +66,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Switch {
     }
 }
 
-/// True if a header's list contains a word, in any case.
+/// Returns true if a header's list contains a word, in any case.
 fn names(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|entry| entry.trim().eq_ignore_ascii_case(word))
 }
 
 impl Switch {
-    /// True if the request asks for a WebSocket.
+    /// Returns true if the request asks for a WebSocket.
     pub fn is_asked(&self) -> bool {
         self.asks
     }

@@ -48,7 +48,7 @@ pub fn keep(words: &[OsString], verb: usize, is_command: fn(&str) -> bool) {
     }
 }
 
-/// True if the command line names a root. Always false in a completion, which never calls `keep`.
+/// Returns true if the command line names a root. Always false in a completion, which never calls `keep`.
 pub fn names_root() -> bool {
     CLI_CONTEXT.get().is_some_and(|given| given.root.is_some())
 }

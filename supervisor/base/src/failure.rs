@@ -37,7 +37,7 @@ impl Failure {
         Failure { has_changed: true, ..self }
     }
 
-    /// True if the caller can rely on the board being unchanged.
+    /// Returns true if the caller can rely on the board being unchanged.
     pub fn changed_nothing(&self) -> bool {
         self.code.changed_nothing() && !self.has_changed
     }

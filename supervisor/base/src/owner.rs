@@ -107,7 +107,7 @@ impl Owner {
         Owner { role: Role::Unknown, pid: Some(pid) }
     }
 
-    /// True if the process still lives and is no zombie.
+    /// Returns true if the process still lives and is no zombie.
     ///
     /// A process that a killed daemon was just starting keeps the daemon's lock for a moment: exec closes the
     /// descriptor, the fork before it does not.
@@ -125,7 +125,7 @@ impl Owner {
         self.pid.filter(|_| self.state().is_some_and(|state| matches!(state, 'T' | 't')))
     }
 
-    /// True if the process started a moment ago. A daemon takes its lock before it opens its socket.
+    /// Returns true if the process started a moment ago. A daemon takes its lock before it opens its socket.
     pub fn is_starting(self) -> bool {
         let stat = self
             .pid

@@ -35,7 +35,7 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// True if output to a stream is coloured, by no-color.org, clicolors and the stream itself.
+    /// Returns true if output to a stream is coloured, by no-color.org, clicolors and the stream itself.
     fn applies(self, to_terminal: Terminal, env: impl Fn(&str) -> Option<String>) -> bool {
         let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
         match self {

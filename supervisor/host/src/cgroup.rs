@@ -243,13 +243,13 @@ pub(crate) fn freeze(group: &Path, state: Freezer) -> io::Result<()> {
     }
 }
 
-/// True if all processes of a group are frozen.
+/// Returns true if all processes of a group are frozen.
 pub(crate) fn is_frozen(group: &Path) -> bool {
     std::fs::read_to_string(group.join("cgroup.events"))
         .is_ok_and(|text| text.lines().any(|line| line == "frozen 1"))
 }
 
-/// True if a process lives in a group or beneath it. A group that does not exist is empty.
+/// Returns true if a process lives in a group or beneath it. A group that does not exist is empty.
 pub fn populated(group: &Path) -> io::Result<bool> {
     match std::fs::read_to_string(group.join("cgroup.events")) {
         Ok(text) => Ok(text.lines().any(|line| line == "populated 1")),

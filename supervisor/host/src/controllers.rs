@@ -1,11 +1,11 @@
-//! Delegates the controllers of cgroup v2, which enforce the limits of runs, from the daemon's own group to the
-//! groups of runs.
+//! Delegates the controllers of cgroup v2 from the daemon's group to the groups of runs, where they enforce the limits of
+//! runs.
 //!
-//! A group that delegates controllers has no process of its own (cgroup-v2.rst, "No Internal Process Constraint"), so
-//! the daemon moves into a leaf of its group:
+//! A group that delegates controllers must not contain processes itself (cgroup-v2.rst, "No Internal Process Constraint"),
+//! so the daemon moves into a leaf of its group:
 //!
 //! ```text
-//! supervisor.service                 given with its controllers (Delegate=yes)
+//! supervisor.service                 delegated by systemd with its controllers (Delegate=yes)
 //! ├── daemon or main                 the daemon and its jobs; cpu.weight
 //! └── supervisor-<root>
 //!     └── <run>
@@ -13,10 +13,10 @@
 //!         └── work                   memory.max, cpu.max, pids.max
 //! ```
 //!
-//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since 254). An older systemd starts it
-//! in the unit's group, and the daemon moves itself into `main`. Such a unit hands the controllers back after the
-//! daemon's end (`handback.rs`); otherwise systemd could not start the next daemon beside live workers. A unit that
-//! does neither keeps its group unchanged, and limits are not enforced.
+//! systemd starts the daemon in the leaf `daemon` (`DelegateSubgroup=daemon`, since version 254). An older systemd starts
+//! the daemon in the group of the unit, and the daemon moves itself into `main`. Such a unit hands the controllers back
+//! after the end of the daemon (`handback.rs`); otherwise systemd could not start the next daemon beside live workers. For a
+//! unit that does neither, the daemon leaves the group unchanged, and limits are not enforced.
 //!
 //! See decision 0031.
 
@@ -30,12 +30,12 @@ use policies::Controller;
 pub(crate) const GIVEN_LEAF: &str = "daemon";
 /// Leaf that the daemon makes for itself.
 const OWN_LEAF: &str = "main";
-/// Environment entry by which a unit declares that it hands controllers back between two daemons.
+/// Entry in the environment by which a unit declares that it hands the controllers back between two daemons.
 const HANDBACK: &str = "SUPERVISOR_HANDBACK=yes";
-/// CPU weight of the daemon, against 100 for all runs together: it needs little time, and every caller waits for it.
+/// CPU weight of the daemon; all runs together have 100. The daemon needs little time, and all callers wait for it.
 const WEIGHT: u32 = 1000;
 
-/// Group that the daemon was started in.
+/// Group in which a daemon was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     dir: PathBuf,
@@ -46,7 +46,7 @@ pub struct Unit {
 /// State of the controllers between two daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
-    /// The unit hands them back, so that the next daemon can start in its group.
+    /// The unit hands them back, so that the next daemon can be started in its group.
     HandedBack,
     /// They stay delegated.
     Kept,
@@ -59,11 +59,11 @@ enum Stands {
     Within,
     /// In the leaf of this name.
     InLeaf(&'static str),
-    /// In the root of the hierarchy, which may have processes of its own.
+    /// In the root of the hierarchy, which may contain processes.
     AtTop,
 }
 
-/// Controllers that runs have, and the reason why others are missing.
+/// Controllers that runs have, and the reason why others are missing; none if all are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handed {
     pub controllers: BTreeSet<Controller>,
@@ -93,7 +93,8 @@ impl Unit {
         }
     }
 
-    /// Returns the controllers that the runs of another process, possibly a delegating daemon, have.
+    /// Returns the controllers that runs have, for another process than the daemon: the delegated ones, or if none are
+    /// delegated, the ones that a daemon would delegate.
     pub fn handed(&self) -> Handed {
         match listed(&self.dir.join("cgroup.subtree_control")) {
             Ok(handed) if !handed.is_empty() => Handed { gap: lacking(&handed), controllers: handed },
@@ -102,7 +103,7 @@ impl Unit {
         }
     }
 
-    /// Returns its directory.
+    /// Returns the directory of the group.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -140,7 +141,7 @@ impl Unit {
                 looked
             }
             Err(e) => {
-                // Undo the move, so that a failure leaves the group as it was.
+                // The move is undone, so that a failure leaves the group as it was.
                 if self.stands == Stands::Within && enter(&self.dir).is_ok() {
                     drop(std::fs::remove_dir(self.dir.join(OWN_LEAF)));
                 }
@@ -174,7 +175,7 @@ impl Unit {
         Ok(given)
     }
 
-    /// Returns the reason why the group cannot delegate, if another process or the unit needs it unchanged.
+    /// Returns the reason why the group must stay unchanged: other processes are in it, or the unit would not start again.
     fn obstacle(&self) -> Option<String> {
         if self.stands != Stands::Within {
             return None;

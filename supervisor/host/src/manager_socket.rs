@@ -37,7 +37,7 @@ pub enum OperatorSocket {
 }
 
 impl OperatorSocket {
-    /// True if the socket's file belongs to the service manager.
+    /// Returns true if the socket's file belongs to the service manager.
     pub fn is_managers(&self) -> bool {
         matches!(self, OperatorSocket::Passed(_) | OperatorSocket::Held)
     }

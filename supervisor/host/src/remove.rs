@@ -1,4 +1,4 @@
-//! Removes the files of a run that is over, and reports leftovers with their reasons.
+//! Removes the files of a run that has ended, and reports the files that stay, with the reasons.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use workspace::{Job, Name};
 use super::job;
 use super::worker_user::job_user;
 
-/// Removes the private directories of a run that is over and whose user was not recorded: the owner of a directory is
-/// that user.
+/// Removes the private directories of an ended run whose user was not recorded. The user is the owner of its home or of its
+/// temporary directory.
 pub fn remove_forgotten(dir: &Path) -> Result<(), Leftover> {
     use std::os::unix::fs::MetadataExt as _;
     let daemon_uid = nix::unistd::geteuid().as_raw();
@@ -26,7 +26,7 @@ pub fn remove_forgotten(dir: &Path) -> Result<(), Leftover> {
 /// Removes a directory in which another user may have stored anything.
 ///
 /// # Errors
-/// Reason for the leftover. A missing directory is no error.
+/// Reason why the directory stays. A missing directory is no error.
 pub fn remove_retained(dir: &Path, name: &str) -> Result<(), Leftover> {
     use std::os::unix::fs::MetadataExt as _;
     let daemon_uid = nix::unistd::geteuid().as_raw();
@@ -35,7 +35,7 @@ pub fn remove_retained(dir: &Path, name: &str) -> Result<(), Leftover> {
     remove_place(dir, name, of_another.map(|meta| job_user(meta.uid())))
 }
 
-/// Reason why files of a run that is over were not removed.
+/// Reason why files of an ended run were not removed.
 #[derive(Debug)]
 pub struct Leftover {
     /// Cause, in words.
@@ -72,12 +72,13 @@ impl Leftover {
     }
 }
 
-/// Largest number of entries that is removed in this process; more are left to a job process.
+/// Limit on the entries that are removed in this process. A job process removes more.
 const FEW: usize = 16;
-/// Largest file, in bytes, that is removed in this process: the file system may take long to free its space.
+/// Limit on a file that is removed in this process, in bytes. A file system may take long to free the space of a larger
+/// one.
 const SMALL: u64 = 256 * 1024;
 
-/// Removes a directory with at most a few small files. Returns true if it is gone.
+/// Removes a directory with at most [`FEW`] small files. Returns true if the directory was removed.
 fn remove_few(dir: &Path) -> bool {
     if std::fs::remove_dir(dir).is_ok() {
         return true;
@@ -94,16 +95,16 @@ fn remove_few(dir: &Path) -> bool {
         && std::fs::remove_dir(dir).is_ok()
 }
 
-/// File with the certificates that a run with brokers trusts, beside its home.
+/// Name of the file with the certificates that a run with brokers trusts, in its private directory.
 pub const AUTHORITIES: &str = "authorities.pem";
 
-/// Removes the private directories of a run that is over. A leftover does not stop the removal of the others.
+/// Removes the private directories of an ended run. If one of them stays, the others are removed nevertheless.
 ///
 /// # Errors
-/// The first leftover.
+/// Reason why the first of them stays.
 pub fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Leftover> {
     let of_worker = ["home", "tmp"].map(|name| remove_place(dir, name, identity));
-    // No worker can have written these.
+    // Workers cannot write to these, so they are removed in this process.
     let [files, prompt, authorities] = ["files", "prompt", AUTHORITIES].map(|name| dir.join(name));
     let private_dirs = [
         unless_gone(&files, std::fs::remove_dir_all),
@@ -116,7 +117,7 @@ pub fn remove_private(dir: &Path, identity: Option<Identity>) -> Result<(), Left
 
 fn remove_place(dir: &Path, name: &str, identity: Option<Identity>) -> Result<(), Leftover> {
     let path = dir.join(name);
-    // Most workers leave only the files that the run was given, which needs no job process.
+    // Most workers leave only the few files that the run was given, which this process can remove.
     if remove_few(&path) || !path.exists() {
         return Ok(());
     }

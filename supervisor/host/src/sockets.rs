@@ -65,7 +65,7 @@ pub fn remove(root: &Root, managers: Option<(u64, u64)>) {
     }
 }
 
-/// True if all sockets exist and are the files in `known`.
+/// Returns true if all sockets exist and are the files in `known`.
 fn is_whole(root: &Root, known: SocketIdentities) -> bool {
     let now = files(root);
     now == known && !now.contains(&None)

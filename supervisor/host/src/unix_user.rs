@@ -85,7 +85,7 @@ pub struct Login {
     pub gid: u32,
 }
 
-/// True if the host knows a group. A group that is named by number needs no entry.
+/// Returns true if the host knows a group. A group that is named by number needs no entry.
 pub fn is_group(named: &UserName) -> bool {
     let UserName::Name(name) = named else { return true };
     if cfg!(target_feature = "crt-static") {

@@ -1,7 +1,7 @@
-//! User and group of a process that works in the files of an owner.
+//! Chooses the user and group of a process that works in the files of an owner.
 //!
-//! The group is the primary group of the owner's account. The group of a directory is no property of its owner: a
-//! directory made in a set-group-ID directory has the parent's group, of which its owner need not be a member.
+//! The group is the primary group of the owner's account. The group of the directory would be wrong: a directory that is made
+//! in a set-group-ID directory gets the group of that directory, and its owner need not be a member of this group.
 //!
 //! See decision 0249.
 
@@ -11,7 +11,7 @@ use policies::Identity;
 
 use super::unix_user::{group_names, look_up};
 
-/// Groups of common distributions whose members can become root, read what root alone may read, or read the mail, the
+/// Groups of common distributions whose members can become root, read files that only root may read, or read the mail, the
 /// input or the journals of all users.
 const POWERFUL: [&str; 29] = [
     "adm",
@@ -48,7 +48,7 @@ const POWERFUL: [&str; 29] = [
 /// Group without members and files on every host (`nogroup`, the overflow gid of the kernel).
 const NO_GROUP: u32 = 65_534;
 
-/// Reason why no worker runs as the owner of some files.
+/// Reason why no worker runs as the owner of certain files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error("belongs to root, and no worker runs as root")]
@@ -73,7 +73,7 @@ impl Unfit {
         }
     }
 
-    /// True if another try may succeed without a change by a person.
+    /// Returns true if another try may succeed without a change by a person.
     pub fn is_momentary(&self) -> bool {
         matches!(self, Self::Unknown { .. })
     }
@@ -89,10 +89,10 @@ pub enum FileOwner {
 }
 
 impl FileOwner {
-    /// Looks an owner up. Blocking: the user database may be a slow network service.
+    /// Looks up an owner in the user database. Blocks: the database may be a slow network service.
     ///
     /// # Errors
-    /// Root, a user with a powerful primary group, and a user database that does not answer.
+    /// The owner is root or has a powerful primary group, or the user database does not respond.
     pub fn look_up(uid: u32) -> Result<Self, Unfit> {
         if uid == 0 {
             return Err(Unfit::Root);
@@ -121,12 +121,12 @@ impl FileOwner {
     }
 }
 
-/// Returns the user and group of a job process in the files of an owner other than root. A job runs no program of the
-/// owner's, so it gets no group where a worker would be refused.
+/// Returns the user and group of a job process in the files of an owner other than root. If a worker would be refused, the
+/// job process gets a group without rights, because a job executes no program of the owner.
 pub fn job_user(uid: u32) -> Identity {
     match FileOwner::look_up(uid) {
         Ok(FileOwner::Listed(identity)) => identity,
-        // Workers with a uid of the supervisor's have a group of the same number.
+        // Workers with a uid from the supervisor's range have the gid of the same number.
         Ok(FileOwner::Unlisted(_)) if matches!(group_names(uid).as_deref(), Ok([])) => {
             Identity { uid, gid: uid }
         }
@@ -134,7 +134,7 @@ pub fn job_user(uid: u32) -> Identity {
     }
 }
 
-/// Returns the name under which a group has power over the host, if it has any.
+/// Returns the name of a group that has power over the host; none if it has no power.
 fn power(gid: u32, names: &[String]) -> Option<String> {
     let powerful = names.iter().find(|name| POWERFUL.contains(&name.as_str())).cloned();
     powerful.or_else(|| (gid == 0).then(|| "root".to_owned()))

@@ -1,4 +1,4 @@
-//! Integrity check of a board by a daemon: before the board is served, or in the background.
+//! Integrity check of a board when a daemon opens it: before the board is served, or in the background.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,15 +9,16 @@ use kernel::{BoardName, Depth, ShutdownState};
 use super::Listener;
 use base::failure::Failure;
 
-/// Size up to which a board is checked before it is served even after its daemon was killed, in bytes; the check
-/// takes half a second. A killed process leaves no torn pages, so a larger board is served during the check.
+/// Size in bytes up to which a board is checked before it is served, if its former daemon was killed in this boot. The
+/// check then takes half a second. A killed process leaves no torn pages, so a larger board is served during its check.
 const QUICK: u64 = 32 * 1024 * 1024;
 
-/// Checks the integrity of a board, once for as long as the daemon has it open. After a clean stop the check runs in
-/// the background, and a fault is reported to the owner loop.
+/// Checks the integrity of a board that the daemon opens. The check runs in the background after a clean stop, and for a
+/// large board after its daemon was killed; a fault is then reported to the owner loop. In any other case, such as after
+/// a crash of the host, the call returns when the check is done.
 ///
 /// # Errors
-/// The first faults, if the check runs before the board is used.
+/// The first faults, if the check runs before the board is served.
 pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -> Result<(), Failure> {
     let shutdown_state = kernel::take_over(path, &boot_id()?);
     let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
@@ -42,7 +43,7 @@ pub(crate) fn check(name: &BoardName, path: &Path, daemon: &Arc<dyn Listener>) -
     spawned.map(drop).map_err(|e| Failure::failed(format!("failed to start the check of a board: {e}")))
 }
 
-/// Marks a board as closed.
+/// Marks a board as closed in order, for the daemon that opens it next.
 pub(crate) fn leave(name: &BoardName, path: &Path) {
     let marked = boot_id().and_then(|boot_id| kernel::leave(path, &boot_id).map_err(Failure::from));
     if let Err(error) = marked {

@@ -108,7 +108,7 @@ impl<K: Clone + Ord> Jobs<K> {
         noted.insert(caller)
     }
 
-    /// True if a job of this caller was cut short: the next would be, too.
+    /// Returns true if a job of this caller was cut short: the next would be, too.
     pub fn was_cut_short(&self, caller: &K) -> bool {
         self.cut_short.lock().unwrap_or_else(PoisonError::into_inner).contains(caller)
     }

@@ -82,7 +82,7 @@ pub struct BoardHandle {
 }
 
 impl BoardHandle {
-    /// True if the board is being removed, so that waiting for changes is pointless.
+    /// Returns true if the board is being removed, so that waiting for changes is pointless.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
@@ -338,7 +338,7 @@ impl Service {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// True if any board is not served.
+    /// Returns true if any board is not served.
     pub fn refuses_any(&self) -> bool {
         !self.refused.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }

@@ -149,7 +149,7 @@ pub fn after_cuts(file: &File, length: u64, cap: u64, offset: u64) -> u64 {
     (offset - (cap - tail - keep)).clamp(tail, length.max(tail))
 }
 
-/// True once the line between head and tail is written.
+/// Returns true once the line between head and tail is written.
 fn has_marker(file: &File, head: u64) -> bool {
     let expected = marker(0);
     let mut found = vec![0; expected.len()];

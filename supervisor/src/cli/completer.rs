@@ -1,8 +1,8 @@
-//! Completions that ask the board for names. A shell calls this program for each press of Tab, so it responds within a
-//! short time or not at all, and its failures are silent.
+//! Completions with names from the board. A shell calls this program at each press of Tab, so it responds within a short time
+//! or not at all, and reports no failure.
 //!
-//! The type of a value is read from its name in the help, so a new verb with a `TASK` or a `--tenant` needs no line
-//! here.
+//! The kind of an argument follows from its name in the help. So a new verb with an argument `TASK` or `--tenant` needs no
+//! line here.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -24,10 +24,10 @@ use verbs::{NameLine, NameKind, Names};
 
 /// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);
-/// Length of a title beside an id, in shells that show it.
+/// Limit on a title beside an id, in columns. Some shells show it.
 const TITLE: usize = 60;
 
-/// Responds to the completion script of a shell. None if the script did not start this process.
+/// Responds to the completion script of a shell. Returns none if this process was not started by such a script.
 pub(super) fn answer() -> Option<ExitCode> {
     std::env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
     let here = std::env::current_dir().ok();
@@ -45,7 +45,7 @@ fn asking() -> Command {
     completed(with_plugins(with_verbs_of_attachments(command())), "")
 }
 
-/// Adds the commands `attachments get` and `attachments rm`, which are elsewhere parsed as `attach-get` and
+/// Adds the commands `attachments get` and `attachments rm`. Outside of completions they are parsed as `attach-get` and
 /// `attach-rm`.
 fn with_verbs_of_attachments(command: Command) -> Command {
     let of_verb =
@@ -55,11 +55,11 @@ fn with_verbs_of_attachments(command: Command) -> Command {
     command.mut_subcommand("attachments", |attachments| attachments.subcommands(added))
 }
 
-/// Returns a command with the commands of plugins.
+/// Adds the commands of plugins.
 fn with_plugins(command: Command) -> Command {
     let Ok(root) = line().chosen_root() else { return command };
     let plugins = Plugins::load(&root);
-    // Clap wants names of static lifetime. The process ends after its response.
+    // clap needs names of static lifetime. They are leaked, and the process ends after its response.
     let named = |name: &str, about: &str| {
         let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
         Command::new(name).about(cut(&printable(about), TITLE))
@@ -75,7 +75,7 @@ fn with_plugins(command: Command) -> Command {
     command.subcommands(added)
 }
 
-/// Returns a command with its completions; `above` is its parent command.
+/// Adds completions to the arguments of a command and its subcommands. `above` is the name of its parent command.
 fn completed(command: Command, above: &str) -> Command {
     let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
     let of_program = above.is_empty() && name == "supervisor";
@@ -92,7 +92,7 @@ fn completed(command: Command, above: &str) -> Command {
 enum CompletedValues {
     Names(NameKind),
     Files,
-    /// A task, and behind it a file.
+    /// A task as the first value, then a file.
     TaskThenFile,
     Signals,
 }
@@ -120,7 +120,7 @@ impl ValueCompleter for CompletedValues {
     }
 }
 
-/// Returns the kind of values of an argument of a verb, by its name in the help and, where that is only a name, by the verb.
+/// Returns the kind of values of an argument: by the verb, if its name in the help is too general, else by that name.
 fn values_of(verb: &str, argument: &Arg) -> Option<CompletedValues> {
     let id = argument.get_id().as_str();
     let names_profile = [
@@ -159,7 +159,7 @@ fn values_of(verb: &str, argument: &Arg) -> Option<CompletedValues> {
     }
 }
 
-/// Returns the kind of values that an argument's name in the help stands for.
+/// Returns the kind of values of an argument, by its id or its name in the help.
 fn named_by(argument: &Arg) -> Option<NameKind> {
     let id = argument.get_id().as_str();
     let value = argument.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
@@ -187,7 +187,7 @@ fn candidates(of: NameKind, begun: &OsStr) -> Vec<CompletionCandidate> {
     let names = runtime.block_on(async {
         let mut line = line();
         if of == NameKind::Board {
-            // The typed word is not a complete name of a board yet.
+            // The value of `--board` is the word to complete, and not a whole name yet.
             line.global.board = None;
         }
         let client = line.client().ok()?;
@@ -205,7 +205,7 @@ fn candidates(of: NameKind, begun: &OsStr) -> Vec<CompletionCandidate> {
     runtime.shutdown_background();
     let names = names.into_iter().flat_map(|found| found.names);
     let candidate = |name: NameLine| {
-        // The shell prints the text as it is, so control characters in others' texts are escaped.
+        // The shell prints the text unchanged, so control characters in foreign texts are escaped.
         let about = name.about.map(|about| cut(&printable(&about), TITLE).into());
         CompletionCandidate::new(name.name).help(about)
     };

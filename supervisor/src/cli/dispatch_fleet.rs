@@ -1,4 +1,5 @@
-//! `dispatch-fleet` at the command line: finds the directories with the caller's rights, and sends them in parts.
+//! `dispatch-fleet` at the command line: lists the directories with the caller's rights, and sends them to the daemon
+//! in parts.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use base::failure::Failure;
 use base::terminal::complain;
 use verbs::{DispatchFleet, FleetDispatched};
 
-/// Limit on the entries of a directory that are read.
+/// Limit on the number of entries of the fleet's directory.
 const ENTRIES: usize = 200_000;
 
 pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output) -> Result<u8, Failure> {
@@ -45,14 +46,14 @@ pub(super) async fn run(client: &Client, mut verb: DispatchFleet, output: Output
     output.reply::<DispatchFleet>(&all)
 }
 
-/// Files in the directory of a fleet.
+/// Entries of a fleet's directory.
 #[derive(Debug, Default)]
 struct FleetDirectories {
-    /// The directories, in their order.
+    /// Names of the directories, sorted.
     names: Vec<String>,
-    /// Directories whose names are no text, as they can be shown.
+    /// Names of directories that are not UTF-8 text, with replacement characters.
     unnamed: Vec<String>,
-    /// Symbolic links that match, the first few.
+    /// Names of the first matching symbolic links.
     links: Vec<String>,
 }
 

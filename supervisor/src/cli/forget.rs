@@ -18,19 +18,20 @@ use verbs::List;
 
 #[derive(Debug)]
 pub(super) struct Forgotten {
-    /// True if anything was kept.
+    /// True if a login was stored.
     pub(super) was_kept: bool,
-    /// Places where a copy may be left, with the reason.
+    /// Messages about the directories that may still contain a copy, with the reasons.
     pub(super) left: Vec<String>,
 }
 
-/// Settings that name the places of an assignee's work.
+/// Configuration and roster, which determine the assignee's files in a session.
 struct ForgottenSettings {
     config: Config,
     roster: Roster,
 }
 
-/// Removes the stored login of an assignee in a tenant, or without one. An active run keeps its copy until it ends.
+/// Removes the stored login of an assignee in a tenant, or outside of tenants. An active run keeps its copy until it
+/// ends.
 pub(super) async fn forget(
     client: &Client,
     name: &Profile,
@@ -58,7 +59,8 @@ pub(super) async fn forget(
     Ok(Forgotten { was_kept, left })
 }
 
-/// Returns the directories of a task's sessions that contain copies of an assignee's login, with these files.
+/// Returns the directories of a task's sessions that may contain copies of an assignee's login, each with the relative
+/// paths of the copies.
 fn copies(
     client: &Client,
     board: &BoardName,
@@ -81,7 +83,7 @@ fn copies(
     entries.filter_map(of_entry).collect()
 }
 
-/// Removes files of a directory with the rights of its owner.
+/// Removes files of a directory with the rights of its owner, because the owner may have put symbolic links into it.
 fn remove(dir: &Path, gone: Vec<PathBuf>) -> Result<(), String> {
     let meta = std::fs::symlink_metadata(dir).map_err(|e| e.to_string())?;
     let identity = (meta.uid() != nix::unistd::geteuid().as_raw()).then(|| job_user(meta.uid()));

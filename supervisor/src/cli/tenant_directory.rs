@@ -1,4 +1,4 @@
-//! The directory and the Unix user of a tenant: creates them on request, and refuses those with another owner.
+//! Creates the directory and the Unix user of a tenant on request, and refuses an existing directory of another owner.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
@@ -14,7 +14,7 @@ use host::unix_user::{Login, is_group, login};
 use host::worker_user::FileOwner;
 use setup::config::tenants::{TenantConfig, Tenants, UserName};
 
-/// The directory of a tenant, and whose it has to be.
+/// Directory of a tenant, with the user who has to own it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TenantDirectory<'a> {
     root: Option<&'a Path>,
@@ -22,14 +22,15 @@ pub(super) struct TenantDirectory<'a> {
 }
 
 impl<'a> TenantDirectory<'a> {
-    /// Settings in the tenant's file.
+    /// Returns the directory and the user in the settings of a tenant.
     pub(super) fn from_config(tenant: &'a TenantConfig) -> Self {
         TenantDirectory { root: tenant.root.as_deref(), user: tenant.user.as_ref() }
     }
 }
 
-/// Finds or creates the directory of a tenant. Refuses a symbolic link, a directory that another user owns or may write
-/// to, and a directory that workers cannot enter.
+/// Checks the user and the directory of a tenant, and creates the directory if it does not exist. Refuses a user that no
+/// worker can have. Refuses a directory behind a symbolic link, of another user, in or around the supervisor's own
+/// directories, and with write permission for every user.
 pub(super) fn prepare(supervisor_root: &Root, directory: TenantDirectory<'_>) -> Result<(), Failure> {
     let caller = nix::unistd::geteuid();
     let user = directory.user.map(known).transpose()?;
@@ -60,7 +61,7 @@ pub(super) fn prepare(supervisor_root: &Root, directory: TenantDirectory<'_>) ->
     require(root, wanted)
 }
 
-/// Creates the directory with access for its user only.
+/// Creates the directory with mode 0750, for its user and group.
 fn make(root: &Path, user: Option<Login>) -> Result<(), Failure> {
     let above = root.parent().unwrap_or(root);
     let fail = |e: std::io::Error| Failure::file("make the directory", root, &e);
@@ -94,7 +95,7 @@ fn require(root: &Path, wanted: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a path with a symbolic link, whose target may change later.
+/// Refuses a path with a symbolic link, because its target may change later.
 fn require_no_link(path: &Path) -> Result<(), Failure> {
     let real = path.canonicalize().map_err(|e| Failure::named_file("resolve", path, &e, "a directory"))?;
     if real == path {
@@ -111,7 +112,7 @@ fn known(name: &UserName) -> Result<Login, Failure> {
     })
 }
 
-/// Returns the users and groups of a tenant that do not exist on this host, so that no account gets access by them.
+/// Returns warnings about users and groups of a tenant that do not exist on this host and so give no account access.
 fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     let unknown = |what: &str, name: &UserName| {
         format!(
@@ -123,7 +124,7 @@ fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
     users.map(|name| unknown("user", name)).chain(groups.map(|name| unknown("group", name))).collect()
 }
 
-/// Returns the problems that make a tenant with these settings useless to its users.
+/// Returns warnings about settings of a tenant that its users or workers cannot use.
 pub(super) fn obstacles(supervisor_root: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
     let mut obstacles_found = unknown_users(tenant);
     let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();

@@ -1,4 +1,4 @@
-//! Reads, edits, writes and removes the files of `tenants.d/`, each as a whole.
+//! Reads, changes, writes and removes the files of `tenants.d/`. Each file is replaced as a whole.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -43,10 +43,11 @@ pub(super) fn remove(root: &Root, name: &Tenant) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Returns the remains of a tenant after the removal of its file, which had this text.
+/// Returns sentences about the parts of a tenant that remain after the removal of its file. `text` is the text of the
+/// removed file.
 pub(super) fn kept(root: &Root, name: &Tenant, text: &str) -> Vec<String> {
     let table: Table = text.parse().unwrap_or_default();
-    // A missing configuration names no tenant. A configuration that cannot be read is reported elsewhere.
+    // A missing configuration names no tenant. Other commands report a configuration that cannot be read.
     let config = settings::read(&root.config_file()).unwrap_or_default();
     let dir = table.get("root").and_then(Value::as_str).map(|dir| format!("its directory {dir} stays"));
     let user = table.get("user").map(|user| format!("the Unix user {user} stays"));
@@ -67,12 +68,15 @@ fn is_named(config: &Table, name: &Tenant) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TenantChanges<'a> {
     pub(super) settings: &'a TenantSettings,
-    /// The keys that are to go.
+    /// Keys to remove from the file.
     pub(super) unset: &'a [String],
 }
 
 impl TenantChanges<'_> {
-    /// Returns the settings after the change, and the new text. An unusable result is refused.
+    /// Returns the settings after the change, and the new text of the file.
+    ///
+    /// # Errors
+    /// A key to remove does not exist, or the changed settings cannot be used.
     pub(super) fn apply(
         self,
         root: &Root,
@@ -162,10 +166,13 @@ impl TenantChanges<'_> {
     }
 }
 
-/// Parses the number after a `=`. A word that is no number may be a duration or a size, which is a string in the file.
+/// Parses the number after the `=` of an argument such as `--budget tokens=5`.
+///
+/// # Errors
+/// The text is not a number. Durations and sizes with a unit are refused.
 fn number(name: &str, value: &str) -> Result<Value, Failure> {
     if let Ok(whole) = value.parse::<i64>() {
-        // The file has amounts of money as numbers with a point.
+        // In the file, an amount of money is a floating-point number.
         let is_money = name == "cost_usd";
         #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^52")]
         return Ok(if is_money { Value::Float(whole as f64) } else { Value::Integer(whole) });

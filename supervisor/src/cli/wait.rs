@@ -58,11 +58,11 @@ struct TaskEnd<'a> {
 
 pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failure> {
     let client = &line.client()?;
-    // Events contain full ids only.
+    // The ids are compared with those of events, which are complete.
     wait.task_ids = client.whole_ids(&wait.task_ids).await?;
     let mut settling = Settling::watch(client, &wait.task_ids).await?;
     let mut report = WaitReport { wait: &wait, codes: vec![0; wait.task_ids.len()], output: line.output };
-    // Tasks that have ended already are reported even with a time limit of 0.
+    // Tasks that have ended already are reported first, so that they are reported even with a time limit of 0.
     while let Some((shown, code)) = settling.settled(client).await? {
         if report.report(&shown, code)? {
             return Ok(code);
@@ -82,16 +82,17 @@ pub(super) async fn run(line: &CommandLine, mut wait: Wait) -> Result<u8, Failur
         .hint(format!("supervisor wait {open}")))
 }
 
-/// Reports made about the tasks so far.
+/// Printer of the outcomes, with the exit codes so far.
 struct WaitReport<'a> {
     wait: &'a Wait,
-    /// The exit code of each task in the given order.
+    /// Exit code of each task in the given order; 0 for an open task.
     codes: Vec<u8>,
     output: Output,
 }
 
 impl WaitReport<'_> {
-    /// Waits for the remaining tasks. Returns the exit code for all.
+    /// Waits for the remaining tasks, or with `--any` for the first of them. Returns the exit code of the first task in
+    /// the given order that is not done, or 0.
     async fn all(&mut self, client: &Client, settling: &mut Settling) -> Result<u8, Failure> {
         settling.warn_without_daemon(client).await;
         while let Some((shown, code)) = settling.next(client).await? {
@@ -102,7 +103,7 @@ impl WaitReport<'_> {
         Ok(self.codes.iter().copied().find(|code| *code != 0).unwrap_or_default())
     }
 
-    /// Prints the outcome of a task. Returns true if no further task need be awaited.
+    /// Prints and records the outcome of a task. Returns true if no other task has to be waited for.
     fn report(&mut self, shown: &ShownTask, exit_code: u8) -> Result<bool, Failure> {
         let task = &shown.task;
         for (code, _) in self.codes.iter_mut().zip(&self.wait.task_ids).filter(|(_, id)| **id == task.id) {
@@ -127,8 +128,8 @@ impl WaitReport<'_> {
     }
 }
 
-/// Returns the outcome of an ended task for the line with its status: the result, or the reason why the task does not
-/// continue.
+/// Returns the end of the line about an ended task: the reason why the task does not continue, else the summary of its
+/// work. Only the first line is used, with at most 200 characters.
 pub(super) fn ending(shown: &ShownTask) -> String {
     const WIDTH: usize = 200;
     let why = shown.why.as_ref().map(upkeep::diagnosis::why::line);

@@ -87,7 +87,7 @@ impl Owners {
         Owners { first: nix::unistd::geteuid().is_root().then_some(first) }
     }
 
-    /// True if files get other owners.
+    /// Returns true if files get other owners.
     pub(super) fn differ(self) -> bool {
         self.first.is_some()
     }

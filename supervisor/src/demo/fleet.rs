@@ -335,7 +335,7 @@ fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {
     }
 }
 
-/// True if this host forbids ordinary processes to attach to another one.
+/// Returns true if this host forbids ordinary processes to attach to another one.
 fn ptrace_is_closed() -> bool {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     scope.is_ok_and(|scope| matches!(scope.trim(), "2" | "3"))

@@ -1,7 +1,7 @@
 //! `demo`: shows the supervisor at work on real input, with real processes, in a temporary root.
 //!
-//! The demo uses a daemon of its own, a private clone of a repository, a pipeline and a fleet. Each claim is a named
-//! check with its expectation and its evidence. The exit code is 0 only if all checks pass.
+//! The demo starts its own daemon, makes a private clone of a repository, and plays a pipeline and a fleet of tasks. Each
+//! claim is a named check with its expectation and its evidence. The exit code is 0 only if all checks pass.
 
 mod board;
 mod fleet;
@@ -63,7 +63,7 @@ pub(crate) struct Demo {
 
 /// Exit code of a command that Ctrl-C ended, as in shells.
 const INTERRUPTED: u8 = 130;
-/// Part of the checks on the demo as a whole.
+/// Section of the report with the checks on the demo as a whole.
 const WHOLE: Story = Story::Afterwards;
 /// Name of the root in the directory of the demo.
 const ROOT: &str = "root";
@@ -75,7 +75,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let source = repository::choose(demo.repo.as_deref())?;
     let place = DemoDirectory::make("supervisor-demo-")?;
     let dir = place.dir().canonicalize().map_err(|e| Failure::file("resolve", place.dir(), &e))?;
-    // The clone and the tenants' directories lie beside the root, because a place in the root cannot be a workspace.
+    // The clone and the tenants' directories are beside the root, because no directory in the root can be a workspace.
     let root = RootChoice { root: Some(dir.join(ROOT)), ..RootChoice::default() }.resolve(|_| None)?;
     base::paths::make_dir(root.dir(), 0o711)?;
     let mut report = DemoReport { base: dir.clone(), ..DemoReport::default() };
@@ -84,12 +84,13 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
     let server = DemoServer::start(&root, owners).await?;
     let mut board = DemoBoard::new(&root);
     let mut played = FinishedStories::default();
-    // Blocking work continues when its future is dropped, so it is awaited below.
+    // Blocking work continues when its future is dropped, so its end is awaited below.
     let threads = TaskTracker::new();
     let scene = DemoContext { root: &root, source: &source, owners, daemon: server.pid, threads: &threads };
     let stories = stories(&scene, &mut board, &mut report, &mut played, &progress);
     let ended = tokio::select! {
-        // The stories only wait for replies, so they can be dropped; the processes that they started are stopped below.
+        // The stories only wait for replies, so their future can be dropped; the processes that they started are
+        // stopped below.
         ended = stories => ended,
         name = interrupt.wait() => {
             report.interrupted = Some(name.to_owned());
@@ -132,7 +133,7 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
 /// Policy of every task of the demo, as in a root without a configuration.
 const POLICY: &str = "default";
 
-/// Refuses a host that cannot enforce the policy of the demo's workers, because no worker would start.
+/// Refuses a host that cannot enforce the policy of the demo's workers, because none of them would start.
 async fn refuse_weak_host() -> Result<(), Failure> {
     let host = blocking("failed to examine the host", || examine_host(None)).await?;
     let held = policies::Policy::builtin(POLICY).map_or(Ok(()), |policy| policy.check_host(&host.support));
@@ -145,12 +146,12 @@ async fn refuse_weak_host() -> Result<(), Failure> {
     })
 }
 
-/// Played stories, for a closer look.
+/// Results of the stories that were played, for the suggested commands.
 #[derive(Debug, Default)]
 struct FinishedStories {
     pipeline: Option<Pipeline>,
     fleet: Option<Fleet>,
-    /// State of the repository when the clone had been made.
+    /// State of the source repository after the clone was made.
     after_clone: Option<workspace::repository::RepositorySnapshot>,
 }
 
@@ -212,7 +213,7 @@ fn users(owners: Owners) -> String {
     }
 }
 
-/// Summarises a run's sandbox in one line.
+/// Returns a summary of a run's sandbox on one line.
 fn sandbox(report: Option<&serde_json::Value>) -> String {
     let report = report.cloned().and_then(|value| serde_json::from_value::<policies::Report>(value).ok());
     let Some(report) = report else { return "not known".to_owned() };
@@ -240,7 +241,7 @@ async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &m
     for left in &census.found {
         left.kill();
     }
-    // Without cgroups, none can be left.
+    // On a host without cgroups, no cgroup can be left.
     if let Ok(group) = cgroup::of_root(root.dir()) {
         let seen =
             if group.exists() { format!("{} is left", group.display()) } else { "none left".to_owned() };
@@ -248,7 +249,7 @@ async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &m
     }
 }
 
-/// Removes the root or keeps it, and suggests commands for a closer look.
+/// Removes the root or keeps it, and adds suggested commands to the report.
 fn put_away(place: DemoDirectory, keep: bool, root: &Root, played: &FinishedStories, report: &mut DemoReport) {
     if keep {
         let dir = place.leave();
@@ -269,7 +270,7 @@ fn put_away(place: DemoDirectory, keep: bool, root: &Root, played: &FinishedStor
     ];
 }
 
-/// Returns commands for a closer look at a kept root.
+/// Returns commands with which a person can examine a kept root.
 fn kept(dir: &Path, played: &FinishedStories) -> Vec<NextCommand> {
     let (at, base) = (dir.join(ROOT), dir.display());
     let at = at.display();
@@ -298,7 +299,7 @@ struct Interrupt {
 }
 
 impl Interrupt {
-    /// Handles these signals, which no longer end the process by themselves.
+    /// Installs the handlers. These signals then no longer end the process by themselves.
     fn listen() -> Result<Self, Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to listen to signals: {e}"));
         Ok(Interrupt {

@@ -20,10 +20,10 @@ const FINDINGS: [(&str, &str, &str); 3] = [
     ("one finds the largest files", "find the largest files", include_str!("scripts/largest.sh")),
 ];
 
-/// Check of the report: it contains each finding.
+/// Command that checks the report: each finding is in it.
 const CHECK: &str = "for kind in lines markers largest; do grep \"^[*] $kind: \" REPORT.md || exit 1; done";
 
-/// Tasks of the story, for a closer look.
+/// Results of the story for the stories after it.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub(super) last: TaskId,
@@ -128,7 +128,7 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let verdict = ExpectationResult::from_condition(merged.task.status == Status::Done && seen == expected.join("\n"));
     let seen = if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
     report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, verdict);
-    // Event ids only grow, so the claim must come after all three ends.
+    // Later events have greater ids, so the id of the claim must be greater than the ids of all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();
     let claim = event(merged, "claimed");
     let waited = ends.len() == 3 && claim.is_some_and(|claim| ends.iter().all(|end| *end < claim));

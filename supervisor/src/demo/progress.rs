@@ -1,4 +1,4 @@
-//! Progress of a demo: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
+//! Shows the progress of a demo: a live line on a terminal, plain lines elsewhere, nothing with `--json`.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ enum ProgressForm {
 }
 
 impl DemoProgress {
-    /// Makes the progress for a terminal or a log.
+    /// Starts the clock, and chooses the form of the progress for this output and standard error.
     pub(super) fn new(output: Output) -> Self {
         use std::io::IsTerminal as _;
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -47,7 +47,7 @@ impl DemoProgress {
         self.since.elapsed()
     }
 
-    /// Shows the current step, on a terminal only.
+    /// Shows the current step. Only a terminal shows it.
     pub(super) fn now(&self, text: impl Into<String>) {
         if let ProgressForm::Live(bar) = &self.form {
             bar.set_message(text.into());

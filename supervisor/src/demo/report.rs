@@ -98,7 +98,7 @@ pub(super) struct DemoReport {
 }
 
 impl Expectation {
-    /// True if the expectation was not met and this host could show it.
+    /// Returns true if the expectation was not met and this host could show it.
     pub(super) fn failed(&self) -> bool {
         !self.ok && !self.skipped
     }

@@ -64,7 +64,7 @@ trait HasCommit {
 }
 
 impl HasCommit for RepositorySnapshot {
-    /// True if HEAD is a commit, or names an existing reference.
+    /// Returns true if HEAD is a commit, or names an existing reference.
     fn has_commit(&self) -> bool {
         !self.head.starts_with("refs/") || self.references.contains_key(&self.head)
     }

@@ -1,4 +1,4 @@
-//! Daemon of a demo: a real one, as a child process with a root of its own.
+//! Daemon of a demo: a normal daemon that runs as a child process, with a root of its own.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -18,7 +18,7 @@ use verbs::Stop;
 /// Time limit for a start or a stop.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Configuration with slots for all tenants at once, and short waits at the end of a run.
+/// Configuration of the daemon: slots for all tenants at once, and short waits at the end of a run.
 const CONFIG: &str = "\
 [limits]
 max_running = 64
@@ -49,7 +49,7 @@ impl DemoServer {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("supervisor").arg("--root").arg(root.dir()).arg("daemon");
         for (name, _) in std::env::vars_os() {
-            // Variables of a surrounding service or run do not concern this daemon.
+            // Variables of a service or a run in which the demo itself runs must not reach its daemon.
             if ["SUPERVISOR_", "HERMES_", "WATCHDOG_"]
                 .iter()
                 .any(|own| name.to_string_lossy().starts_with(own))
@@ -59,8 +59,8 @@ impl DemoServer {
         }
         // The daemon reports its readiness to this socket (sd_notify(3)).
         command.env("NOTIFY_SOCKET", &notices).env("NO_COLOR", "1");
-        // In a process group of its own, so that Ctrl-C reaches only this process, which then stops the daemon in
-        // order.
+        // The daemon has a process group of its own, so that Ctrl-C reaches only this process, which then stops the
+        // daemon through its API.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
         let mut child =
             command.spawn().map_err(|e| Failure::failed(format!("failed to start the daemon: {e}")))?;
@@ -75,7 +75,7 @@ impl DemoServer {
             }
         };
         let started = tokio::select! {
-            // Either way the wait is over; the other branch is not used afterwards.
+            // The branches that are dropped are not needed afterwards.
             notice = notice => notice.map_err(|e| format!("its notice cannot be read: {e}")),
             ended = child.wait() => Err(match ended {
                 Ok(status) => format!("it ended with {status}"),
@@ -95,7 +95,8 @@ impl DemoServer {
         }
     }
 
-    /// Asks the daemon to end its workers and itself, and waits for its end. None if it had to be killed.
+    /// Asks the daemon to end its workers and itself, and returns its exit status. Returns none if it had to be ended
+    /// by signals.
     pub(super) async fn stop(mut self, client: &Client) -> Option<ExitStatus> {
         let asked = client.call(&Stop { now: true, ..Stop::default() }).await;
         if asked.is_ok()
@@ -107,10 +108,11 @@ impl DemoServer {
         None
     }
 
-    /// Ends the daemon by signals: TERM until it kills its workers, then KILL.
+    /// Ends the daemon by signals, with three seconds after each: SIGTERM three times, because a repeated SIGTERM makes
+    /// the daemon kill its workers, then SIGKILL.
     async fn end(mut self) {
         for signal in [Signal::SIGTERM, Signal::SIGTERM, Signal::SIGTERM, Signal::SIGKILL] {
-            // The child has not been awaited, so its pid is still its own.
+            // As long as `id` has a value, the child was not reaped, so no other process can have its pid.
             if self.child.id().is_none() || kill(Pid::from_raw(self.pid), signal).is_err() {
                 return;
             }

@@ -40,7 +40,8 @@ pub(super) struct DemoTenant {
     /// Behaviour of its worker.
     pub(super) role: DemoRole,
     pub(super) dir: PathBuf,
-    /// Both ends of the gate, so that it can be opened before a worker waits, and closes with this process.
+    /// Both ends of the named pipe at which the worker waits. Opening a pipe for writing alone waits for a reader
+    /// (fifo(7)); with both ends open, the gate can be opened before the worker waits, and it closes with this process.
     gate: File,
 }
 
@@ -71,14 +72,14 @@ impl DemoTenant {
         entries(self.number).map(|(_, amount)| amount).sum()
     }
 
-    /// Returns the script of its worker. `targets` are a thief's targets.
+    /// Returns the script of its worker. `targets` replaces `{targets}` in the script of a worker that steals.
     pub(super) fn script(&self, targets: &str) -> String {
         match self.role {
             DemoRole::Works => format!("{GATE}{LEDGER}"),
             DemoRole::Asks => format!("{GATE}{ASKS}"),
             DemoRole::Crashes => format!("{GATE}{CRASHES}"),
             DemoRole::Steals => format!("{GATE}{}", STEALS.replace("{targets}", targets)),
-            // Its time runs from its start, so it waits at no gate.
+            // No gate: the runtime limit of this worker counts from its start.
             DemoRole::Overruns => OVERRUNS.to_owned(),
         }
     }

@@ -75,7 +75,8 @@ pub(super) async fn send(order: &ServiceRequest) -> Result<Response<Incoming>, F
 #[error("{0}")]
 struct DeniedByProxy(String);
 
-/// True if the run's proxy refused a request. A service that forges the header only turns a login error into a failure.
+/// Returns true if the run's proxy refused a request. A service that forges the header only turns a login error into a
+/// failure.
 fn is_denied<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::FORBIDDEN && answer.headers().contains_key(DENIED)
 }

@@ -1,4 +1,4 @@
-//! Targets of tool calls: the daemon's socket, or inside the daemon the verb of the request.
+//! Targets of tool calls: the socket of the daemon, or within the daemon the router.
 
 use std::sync::Arc;
 
@@ -10,19 +10,20 @@ use api::command::{Command, ToolProcess};
 use base::failure::Failure;
 use verbs::{Offered, Tools};
 
+/// Target of tool calls, by their origin.
 #[derive(Debug)]
 pub(super) enum ToolBoard {
-    /// From a process of the caller. A repeated call keeps its request id, and so runs once.
+    /// From a process of the caller. A repeated call keeps its request id, so it takes effect once.
     Client(Arc<Client>),
-    /// From a script of the run. A script has the same rights, but this process reads no file for it, because a script
-    /// has less access than its agent.
+    /// From a script of the run. A script has the same rights on the board. This process reads no files for it, because a
+    /// script may read fewer files than its agent.
     Script(Arc<Client>),
     /// From a request to the daemon.
     Ask(Box<Ask>),
 }
 
 impl ToolBoard {
-    /// Calls the verb behind a tool.
+    /// Calls the verb of a tool.
     pub(super) async fn call<V: Command>(&self, mut verb: V) -> Result<V::Reply, Failure> {
         if let Some(own) = self.own_task() {
             verb.default_to_own(own);
@@ -57,7 +58,7 @@ impl ToolBoard {
         }
     }
 
-    /// True if the caller is the worker of a run.
+    /// Returns true if the caller is the worker of a run.
     pub(super) fn is_of_a_worker(&self) -> bool {
         self.own_task().is_some()
     }

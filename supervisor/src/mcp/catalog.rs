@@ -1,4 +1,4 @@
-//! Catalog of the tools: one for each verb of the table that has one.
+//! Catalog of the tools that `supervisor mcp` offers: one for each verb of the table that defines a tool.
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -52,8 +52,8 @@ macro_rules! of_the_tools {
 
 table!(of_the_tools);
 
-/// Returns all tools, in the order of the table. Their schemas take milliseconds to make, so they are made once, on
-/// first use.
+/// Returns all tools, in the order of the table. It takes milliseconds to make their schemas, so they are made once, at
+/// the first call.
 pub(super) fn all() -> &'static [VerbTool] {
     static ALL: LazyLock<Vec<VerbTool>> = LazyLock::new(made);
     &ALL
@@ -91,7 +91,7 @@ async fn call<V: Command>(board: &ToolBoard, arguments: JsonObject) -> Result<V:
     board.call::<V>(verb).await
 }
 
-/// True if a name is a plugin's tool.
+/// Returns true if the name has the form of a plugin's tool.
 pub(super) fn is_of_plugin(name: &str) -> bool {
     name.starts_with("plugin_")
 }
@@ -115,7 +115,8 @@ fn name_of(verb: &str) -> String {
     format!("{PREFIX}{}", verb.replace('-', "_"))
 }
 
-/// Returns the schema of the arguments, without parts that a model does not need.
+/// Returns a schema of arguments for a model, without the parts that the tool has elsewhere. An argument whose default
+/// is the empty text is listed as required.
 pub(super) fn arguments(schema: Schema) -> JsonObject {
     let mut schema = match schema.to_value() {
         Value::Object(schema) => schema,
@@ -129,7 +130,7 @@ pub(super) fn arguments(schema: Schema) -> JsonObject {
     let properties = schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     for (name, property) in properties.as_object_mut().into_iter().flatten() {
         let default = property.as_object_mut().and_then(|property| property.remove("default"));
-        // A text whose default is empty is mandatory.
+        // In the requests of tools, the default of a text that the verb requires is empty.
         if default.is_some_and(|default| default == "") {
             required.push(name.as_str().into());
         }

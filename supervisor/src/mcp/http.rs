@@ -72,7 +72,7 @@ async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
     answer
 }
 
-/// True if a body claims to be JSON and is not.
+/// Returns true if a body claims to be JSON and is not.
 fn is_no_json(head: &Parts, body: &[u8]) -> bool {
     let content_type = head.headers.get(CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok()).unwrap_or_default();
     let is_json = content_type.trim_start().to_ascii_lowercase().starts_with("application/json");

@@ -41,7 +41,7 @@ fn object(reply: Value) -> Value {
     }
 }
 
-/// True if a worker may call all commands in a hint. A hint that leads to a refusal is useless.
+/// Returns true if a worker may call all commands in a hint. A hint that leads to a refusal is useless.
 fn workers_may(hint: &str) -> bool {
     let is_closed = |command: &str| {
         GROUPS.contains(&command)

@@ -306,7 +306,7 @@ fn with_ids(text: &str, ids: &BTreeMap<String, String>) -> String {
     out + rest
 }
 
-/// True if a word has the form of a task's id: `t_` and lowercase hexadecimal digits.
+/// Returns true if a word has the form of a task's id: `t_` and lowercase hexadecimal digits.
 fn is_id(word: &str) -> bool {
     let digits = word.strip_prefix("t_").unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -1,4 +1,4 @@
-//! Catalog of the API's resources for the `OpenAPI` page, each with the verb that decides its callers.
+//! Catalog of the resources of the API for the `OpenAPI` page. The verb of a resource decides who may use it.
 
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -9,21 +9,21 @@ use verbs as v;
 
 type Make = fn() -> Schema;
 
-/// A method of a path.
+/// Method of a path.
 #[derive(Debug)]
 pub(super) struct Resource {
     /// Method in lower case.
     pub(super) method: &'static str,
     /// Path without the common prefix.
     pub(super) path: &'static str,
-    /// Description in one line.
+    /// Description, on one line.
     pub(super) about: &'static str,
     /// Verb whose callers may use the resource; none for all callers.
     pub(super) verb: Option<&'static str>,
     pub(super) query: Option<Make>,
     pub(super) body: BodyKind,
     pub(super) reply: ReplyKind,
-    /// True if clients of `hermes kanban` may use it under their prefix, too.
+    /// True if the resource also exists under the prefix of `hermes kanban`, for its clients.
     pub(super) is_shared: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Actions of the keys.
+//! Actions of the keys of `top`: each key changes the model and yields orders for the rest of the program.
 
 use kernel::Question;
 
@@ -10,7 +10,7 @@ use base::terminal::full_screen::Key;
 
 /// Number of rows of a page key.
 const PAGE: usize = 15;
-/// Limit on a typed line, in characters; longer texts are for the command line.
+/// Limit on a typed line, in characters. A longer text has to be given at the command line.
 const LONGEST: usize = 2000;
 
 impl TopModel {
@@ -73,7 +73,7 @@ impl TopModel {
         self.more().into_iter().collect()
     }
 
-    /// Returns the first row of the next section; of the first section at the end.
+    /// Returns the index of the first row of the next section; in the last section, the index of the first row.
     fn next_section(&self) -> usize {
         let here = self.row().map(|row| row.kind.section());
         self.rows().position(|row| Some(row.kind.section()) > here).unwrap_or_default()
@@ -172,7 +172,7 @@ impl TopModel {
         };
         let Answering { target, question, .. } = answering;
         match question.choices.get(taken) {
-            // As text and not as a number: another question may have replaced this one.
+            // The answer is sent as text and not as a number, because another question may have replaced this one.
             Some(choice) => {
                 vec![TopAction::Act(TaskVerb::Answer { task: target.task, answer: choice.clone() })]
             }
@@ -237,7 +237,7 @@ impl TopModel {
         Vec::new()
     }
 
-    /// Handles a complete line. An empty one changes nothing.
+    /// Handles a complete line. An empty line removes the search or the tenant filter, and gives no answer and no reason.
     fn typed(&mut self, prompt: InputLine) -> Vec<TopAction> {
         let InputLine { purpose, text } = prompt;
         let text = text.trim().to_owned();

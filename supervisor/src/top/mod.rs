@@ -1,12 +1,12 @@
 //! `top`: shows the board full-screen, keeps it up to date, and has keys for daily actions.
 //!
-//! `top` is a client of the API without rules of its own. Keys and news are messages; [`model::TopModel`] handles them and
-//! returns orders. [`view`] draws the model into a buffer. Both do no input or output. Around them, [`feed`] reads the
-//! board and [`acts`] sends verbs.
+//! `top` is a client of the API without rules of its own. Keys and data from the board are messages. [`model::TopModel`]
+//! handles a message and returns orders, [`view`] draws the model into a buffer, and neither does input or output.
+//! [`feed`] reads the board, and [`acts`] carries out orders by verbs.
 //!
-//! An event says only that something happened: the view then reads a page of each group again, a few times a second
-//! at most. A dialog is about the task that it names, however the list moves meanwhile, and a question is answered in
-//! words: a number could answer another question that came up meanwhile.
+//! Events are not evaluated. After an event, [`feed`] reads the first pages of each group again, at most a few times a
+//! second. A dialog keeps the task that it names when the list below it changes. An answer to a question is sent as text:
+//! the number of a choice could apply to another question that came meanwhile.
 
 mod acts;
 mod feed;
@@ -41,7 +41,7 @@ use base::failure::Failure;
 use base::terminal::full_screen::{self, FullScreen, Input};
 use base::terminal::signals::{Signalled, Signals};
 
-/// Capacity of the message queue. A person types slower, and other senders wait.
+/// Capacity of the message queue. A person types more slowly than messages are handled; other senders wait when it is full.
 const MESSAGES: usize = 64;
 
 /// Show the board full-screen, and act on it with keys
@@ -93,7 +93,7 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     TopScreen { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
 }
 
-/// Waits until a time since the start; forever without one.
+/// Waits until a time after `began`; forever if there is none.
 async fn sleep_until(began: Instant, at: Option<Duration>) {
     match at {
         Some(at) => tokio::time::sleep_until(began + at).await,
@@ -110,7 +110,7 @@ fn received(input: Input) -> TopMessage {
     }
 }
 
-/// The screen, and all that is needed to carry out orders.
+/// Screen and model, with the connections that orders need.
 struct TopScreen {
     client: Arc<Client>,
     model: TopModel,
@@ -123,7 +123,7 @@ struct TopScreen {
 }
 
 impl TopScreen {
-    /// Draws, and handles messages until a person or a signal ends it. Returns the exit code.
+    /// Draws the model and handles messages until a person or a signal ends `top`. Returns the exit code.
     async fn until_quit(
         mut self,
         mut inbox: mpsc::Receiver<TopMessage>,
@@ -160,7 +160,7 @@ impl TopScreen {
         }
     }
 
-    /// Handles a message, and carries out its orders. Returns true at the end.
+    /// Handles a message and carries out the orders of the model. Returns true if one of them ends `top`.
     fn take(&mut self, message: TopMessage) -> Result<bool, Failure> {
         for order in self.model.update(message) {
             let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
@@ -168,7 +168,7 @@ impl TopScreen {
                 TopAction::Quit => return Ok(true),
                 TopAction::Suspend => self.screen.suspend()?,
                 TopAction::Redraw => self.screen.resume()?,
-                // The feed lives as long as this.
+                // The send fails only without a receiver: the feed has then ended, and nothing reads the board any more.
                 TopAction::Read(query) => drop(self.asked.send(query)),
                 TopAction::Follow(task) => {
                     let follows = tokio::spawn(async move { acts::follow(&client, task, messages).await });

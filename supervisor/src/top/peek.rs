@@ -42,7 +42,7 @@ impl LogView {
         LogView { task, title, run: None, lines, begun, back: 0, is_read: false }
     }
 
-    /// True if new lines are shown as they arrive.
+    /// Returns true if new lines are shown as they arrive.
     pub(super) fn follows(&self) -> bool {
         self.back == 0
     }

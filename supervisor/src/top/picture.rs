@@ -1,4 +1,4 @@
-//! Picture of a board: its tasks in sections, the live workers, and the daemon's state.
+//! Data that `top` displays: the tasks of a board in sections, the live workers, and the state of the daemon.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use base::terminal::Ink;
 use upkeep::diagnosis::why;
 use verbs::{WorkerLine, amounts, status_ink};
 
-/// Limit on the characters kept of a text, more than a part of the screen can show.
+/// Limit on the characters of a text, more than its part of the screen can show.
 const LONGEST: usize = 4000;
 
 /// Section of tasks, in display order.
@@ -47,19 +47,19 @@ impl Section {
     }
 }
 
-/// Kind of a task. Kinds that a person should see first come first.
+/// Kind of a task, in the order in which a person should see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TaskKind {
     Question,
     Approval,
-    /// A person has to review it.
+    /// A person has to review the work.
     Review,
     GaveUp,
     /// Blocked for another reason.
     Blocked,
     Triage,
     Running,
-    /// A profile reviews it, or its check runs.
+    /// A profile reviews the work, or its check runs.
     InReview,
     Ready,
     Scheduled,
@@ -82,8 +82,8 @@ impl TaskKind {
         }
     }
 
-    /// Returns the kind of a blocked task, by its reason. A plain reason is a question too, which `answer` accepts text
-    /// for.
+    /// Returns the kind of a blocked task, by its reason. A task that needs input and has a reason without choices counts as
+    /// a question too, since `answer` takes a text for it.
     fn of_blocked(task: &Task) -> Self {
         let asks_in_words = task.block_kind == Some(BlockKind::NeedsInput) && !task.is_cancelled();
         match task.why.as_ref().map(|why| why.code) {
@@ -137,7 +137,7 @@ pub(super) struct Load {
     pub(super) tokens: Option<u64>,
 }
 
-/// A task. Its texts are not yet made printable; only the view does that.
+/// Line of a task. Its texts are as they come from the board; the view makes them printable.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TaskRow {
     pub(super) id: TaskId,
@@ -150,11 +150,11 @@ pub(super) struct TaskRow {
     pub(super) title: String,
     /// Reason for waiting, question, or problem.
     pub(super) says: String,
-    /// Time in its present state; for a running task since its start.
+    /// Time in the present status; for a running task, the time since its start.
     pub(super) age: Duration,
     pub(super) load: Load,
     pub(super) question: Option<Question>,
-    /// Further facts, with names.
+    /// Further facts for the details of the task, each with its name.
     pub(super) details: Vec<(&'static str, String)>,
 }
 
@@ -205,7 +205,7 @@ impl TaskRow {
 }
 
 impl TaskRow {
-    /// Makes the row of a mission's question at a limit. The row stands for the mission's first task.
+    /// Makes the row of a question that a mission at a limit asks. The row stands for the first task of the mission.
     pub(super) fn of_mission(mission: &AskingMission, now: Timestamp) -> Self {
         let AskingMission { id, title, tenant, assignee, priority, question, since } = mission;
         TaskRow {
@@ -226,7 +226,8 @@ impl TaskRow {
     }
 }
 
-/// Returns the question of a task. For a task that is blocked with a reason only, that is the question.
+/// Returns the question of a task; none if it asks none. For a task that is blocked with a reason alone, the reason is the
+/// question.
 fn asked_of(task: &Task, kind: TaskKind) -> Option<Question> {
     let in_words = || Question {
         text: task.block_reason.clone().unwrap_or_else(|| task.title.clone()),
@@ -256,12 +257,12 @@ fn details(task: &Task, worker: Option<&WorkerLine>) -> Vec<(&'static str, Strin
     found.into_iter().filter_map(|(name, text)| Some((name, start_of(&text?)))).collect()
 }
 
-/// Returns as much of a text as a screen could show.
+/// Returns the first [`LONGEST`] characters of a text.
 fn start_of(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// Tasks of a section that were read, and the number of all.
+/// Tasks of a section that were read, with the number of all its tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TaskGroup {
     pub(super) section: Section,
@@ -284,7 +285,7 @@ impl TaskGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Total {
     Exactly(u64),
-    /// More than this number, because search results are not counted.
+    /// More than this number: the results of a search are not counted.
     MoreThan(u64),
 }
 
@@ -312,10 +313,11 @@ pub(super) struct DaemonFacts {
     pub(super) uptime: Duration,
     pub(super) taken: usize,
     pub(super) slots: usize,
-    /// Reason why nothing is started, during a pause.
+    /// Reason why nothing is started; none unless starts are paused.
     pub(super) paused: Option<String>,
 }
 
+/// Data of one read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub(super) board: String,

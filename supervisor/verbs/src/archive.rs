@@ -20,7 +20,7 @@ use base::paths::Root;
 use base::terminal::Screen;
 use daemon::gc::{self, CollectResult, Owner, Scratch};
 
-/// The flags that select tasks by something other than a list of ids.
+/// Flags that select tasks without a list of ids as arguments.
 const OTHERWISE: [&str; 7] = ["rm", "status", "assignee", "tenant", "search", "since", "failed"];
 
 /// Archive tasks, or delete archived ones
@@ -84,8 +84,8 @@ impl Verb for Archive {
             let bulk = call.write(move |board, actor| archive(board, actor, ids, detach)).await?;
             return clear(&call, bulk).await;
         }
-        // The tasks are archived first, in a write of its own: that ends their workers, so the tasks to delete have
-        // none.
+        // The tasks beside `--rm` are archived first, in a transaction of their own: this ends their workers, so that the
+        // tasks to delete have none.
         let archived = match self.task_ids {
             ids if ids.is_empty() => Vec::new(),
             ids => {
@@ -125,7 +125,7 @@ impl Verb for Archive {
         let archived = count;
         let mut deleted = Vec::new();
         for one in bulk.results.iter_mut().skip(archived).filter(|one| one.ok) {
-            // A deleted task has no status.
+            // A deleted task has no status. This is also how `show` tells the deleted tasks from the archived ones.
             one.status = None;
             deleted.push(one.id.clone());
         }
@@ -170,8 +170,9 @@ fn archive(
     Bulk::each(board, ids, |board, id| board.archive(id, detach, actor).map(|settled| outcome(&settled)))
 }
 
-/// Removes the scratch workspaces of newly archived tasks, and reports workspaces that stay. `gc` finds a workspace that fails for
-/// another reason. The workspace of a task with a worker goes when the worker has ended.
+/// Removes the scratch workspaces of newly archived tasks, and reports the workspaces that stay in the notes of the reply. A
+/// workspace whose removal fails is only logged, because `gc` removes it later. A task with a live worker is not archived
+/// yet; its workspace is removed at the end of its run.
 async fn clear(call: &Call, mut bulk: Bulk) -> Result<Bulk, Failure> {
     let (service, board) = (Arc::clone(&call.service), Arc::clone(call.board()?));
     blocking("the workspaces were not removed", move || {
@@ -253,7 +254,7 @@ async fn remove_workspaces(
     .await
 }
 
-/// Removes the logs of deleted tasks. `gc` retries later what fails here.
+/// Removes the logs of deleted tasks. A failure is only logged, because `gc` removes the rest later.
 async fn remove_logs(call: &Call, ids: Vec<TaskId>) {
     if ids.is_empty() {
         return;

@@ -38,7 +38,7 @@ pub struct Assign {
     pub matching: Matching,
 }
 
-/// The reply: the task, and what will keep it from running.
+/// Reply: the task, and the obstacles to its start.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Assigned {
     #[serde(flatten)]

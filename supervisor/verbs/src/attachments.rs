@@ -27,12 +27,12 @@ pub struct Attachments {
     pub task_id: Option<TaskId>,
 }
 
-/// A file of a task, and where the caller finds it.
+/// File of a task, with the path at which the caller can read it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StoredAttachment {
     #[serde(flatten)]
     pub file: Attachment,
-    /// Path of the file; none where the caller reaches it only through the API.
+    /// Path of the file; none if the caller can read it only through the API.
     pub stored_path: Option<String>,
 }
 
@@ -102,7 +102,8 @@ pub(super) fn table(files: &[StoredAttachment], screen: &mut Screen) {
     screen.table(["ID", "BYTES", "TYPE", "BY", "ADDED", "NAME"], rows);
 }
 
-/// Tells where the caller finds a file.
+/// Returns a function from a file to the path at which the caller can read it: for a run, the copy among the run's
+/// files, if it exists; for other callers, the file in the board's store.
 pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<String> + use<>, Failure> {
     let board = Arc::clone(call.board()?);
     let run_files = call.actor.run.as_ref().map(|run| call.service.root().run_files(board.name(), run.run));
@@ -115,7 +116,8 @@ pub(super) fn place_of(call: &Call) -> Result<impl Fn(&Attachment) -> Option<Str
     })
 }
 
-/// Gives the caller's run the files that came to its task after it had begun. Does nothing for anybody else.
+/// Copies the files that were attached to the caller's task after its run began to the run's files. Does nothing if
+/// the caller is not a run of this task.
 pub(super) async fn provide_files(call: &Call, task: &TaskId) -> Result<(), Failure> {
     let Some(run) = call.actor.run.clone().filter(|own| own.task == *task) else { return Ok(()) };
     let (actor, id) = (call.actor.clone(), task.clone());

@@ -21,10 +21,10 @@ use base::terminal::{Screen, printable};
 use base::time::duration::WrittenDuration;
 use daemon::{Provision, provide_external};
 
-/// The lease of an external claim.
+/// Default duration of an external claim, in seconds.
 const LEASE: &str = "900";
 
-/// Time that a client waits: the checkout of a large repository takes a while.
+/// Time that a client waits for the reply. It is long, because the checkout of a large repository takes a while.
 const MADE: Duration = Duration::from_mins(3);
 
 /// Claim a ready task for a worker outside of the daemon
@@ -63,7 +63,7 @@ fn lease() -> WrittenDuration {
     LEASE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// Stored form of a claim's reply. A repeated request gets the same reply with a new token.
+/// Stored form of a claim's reply. It has no token, so a repeated request gets the same reply with a new token.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredClaim {
     task: Task,
@@ -73,7 +73,7 @@ struct StoredClaim {
     token: String,
 }
 
-/// The reply: the task, its run, and what a program needs to act as the worker of the run.
+/// The reply: the task, its run, and the token and the socket with which a program acts as the worker of the run.
 #[derive(Serialize, Deserialize)]
 pub struct ClaimReply {
     pub task: Task,
@@ -125,7 +125,8 @@ impl Verb for Claim {
                     ClaimTarget::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
                 };
                 let Some(claimed) = claimed else { return Ok(None) };
-                // A known place is recorded in the same commit as the claim: a second commit would double the time.
+                // A workspace whose path is already known is recorded in the same commit as the claim, because a second
+                // commit would double the time.
                 let given = provision.give(board, &claimed.task, &claimed.workspace)?;
                 if let Some(placement) = given.place {
                     board.record_workspace(claimed.run, &placement)?;
@@ -138,7 +139,8 @@ impl Verb for Claim {
         let run = kept.run.id;
         let StoredClaim { task, run: placed, token: given } = provide(&call, kept).await?;
         if given != hex::encode(hash) {
-            // The request is a repeat. Its stored reply has no token, so the run gets a new one.
+            // The request is a repetition: the stored reply has the hash of another token. The first token cannot be
+            // repeated, so the run gets a new one.
             call.write_further(move |board, actor| board.give_token(run, &hash, actor)).await?;
         }
         let socket = call.service.root().operator_socket().display().to_string();
@@ -150,14 +152,14 @@ impl Verb for Claim {
     }
 }
 
-/// The task to claim: one by its id, or the next one of an assignee.
+/// Task to claim: the task with an id, or the next task of an assignee.
 #[derive(Clone, Debug)]
 enum ClaimTarget {
     Task(TaskId),
     NextOf(Profile),
 }
 
-/// Returns the error if nothing is claimed: the name is unknown, or no task is ready.
+/// Returns the error of a request that claimed no task: the name is unknown, or no task is ready.
 async fn nothing_to_claim(call: &Call, wanted: ClaimTarget) -> Failure {
     let what = match wanted {
         ClaimTarget::Task(id) => id.to_string(),
@@ -215,8 +217,8 @@ impl Command for Claim {
     }
 }
 
-/// Makes the workspace of a claimed task and records its place unless the claim already did. On failure the claim is
-/// released.
+/// Creates the workspace of a claimed task, and records its path unless the claim has recorded it. If this fails,
+/// releases the claim.
 async fn provide(call: &Call, claimed: StoredClaim) -> Result<StoredClaim, Failure> {
     let (service, handle, task) =
         (Arc::clone(&call.service), Arc::clone(call.board()?), claimed.task.clone());
@@ -239,7 +241,7 @@ async fn provide(call: &Call, claimed: StoredClaim) -> Result<StoredClaim, Failu
     }
     let token = claimed.token;
     call.write_further(move |board, _| {
-        // A repeated request finds the place recorded and gets the same reply.
+        // A repeated request finds the path recorded, and gets the same reply.
         if !works_at(&board.expect_run(run)?, &placement) {
             board.record_workspace(run, &placement)?;
         }
@@ -249,7 +251,7 @@ async fn provide(call: &Call, claimed: StoredClaim) -> Result<StoredClaim, Failu
     .await
 }
 
-/// Returns true if the workspace of a run is recorded.
+/// Returns true if this workspace is recorded for the run.
 fn works_at(run: &Run, placement: &Placement) -> bool {
     run.workspace_path.as_ref() == Some(&placement.path)
 }

@@ -1,4 +1,4 @@
-//! `consult`: asks another profile, and waits for the answer.
+//! `consult`: asks another profile a question, and waits for the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use base::time::duration::WrittenDuration;
 use service::BoardHandle;
 use setup::roster::CannotRun;
 
-/// Time to wait for an answer: clients of tools give up after ten minutes, and some earlier.
+/// Default time to wait for an answer. Clients of tools give up after ten minutes, some of them earlier.
 const DEADLINE: &str = "5m";
-/// The longest timeout.
+/// Limit on the timeout of a caller.
 const LONGEST: Duration = Duration::from_hours(1);
-/// Length of the task's title, in characters, which is the start of the question.
+/// Length of the task's title in characters. The title is the begin of the question.
 const TITLE: usize = 100;
 
 /// Ask another profile and wait for its answer
@@ -58,7 +58,7 @@ fn deadline() -> WrittenDuration {
     DEADLINE.parse().unwrap_or_else(|_| unreachable!("a literal span parses"))
 }
 
-/// The answer, and the task of the question.
+/// Reply: the answer, and the task of the question.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ConsultReply {
     /// The task of the question.
@@ -114,15 +114,15 @@ impl Verb for Consult {
                 .hint("use --timeout 1h at most; asking the same question again continues the wait"));
         }
         let is_of_run = call.actor.run.is_some();
-        // The subscription precedes the task's creation, so that no change is missed in between.
+        // The subscription to changes comes before the creation of the task, so that no change is missed.
         let mut news = call.board()?.changes();
         let new = NewTask {
             title: title(&self.question),
             body: Some(self.question),
             assignee: Some(self.profile),
             tenant: self.tenant,
-            // A run may repeat its request and get the answer then, so its question may run longer than the wait. A
-            // person's request is not repeated.
+            // A run may repeat its request and get the answer then, so the task of its question may run longer than this
+            // wait. The task of a person's question is archived after the wait.
             limits: Limits {
                 max_runtime: Some(if is_of_run { LONGEST } else { wait }),
                 max_retries: Some(1),
@@ -144,8 +144,8 @@ impl Verb for Consult {
                 OpenQuestion { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
             Ok((call, id, asked))
         };
-        // A client may hang up during the creation. The creation then still finishes, and the returned guard archives
-        // the task, which nobody would know otherwise.
+        // A client may hang up during the creation. The creation still finishes, and the returned guard archives the task,
+        // since no client knows its id.
         let (call, id, mut asked) = to_its_end(&service, "nobody was asked", asking).await?;
         let until = start + wait;
         loop {
@@ -158,8 +158,8 @@ impl Verb for Consult {
             if let Some(answer) = answered(task, completed) {
                 asked.id = None;
                 if answer.is_err() && !is_archived {
-                    // A run asks one question at a time, so an unanswered one is dropped for it. A person's question
-                    // stays visible.
+                    // A run can have one open question. A question without an answer is dropped, so that the run can ask
+                    // another one. A person's question stays visible.
                     let given_up = id.clone();
                     let drop_of_run = move |board: &mut Board<'_>, actor: &Actor| match actor.run {
                         Some(_) => board.drop_consult(&given_up, actor),
@@ -190,8 +190,8 @@ impl Verb for Consult {
     }
 }
 
-/// Archives a person's question when its client disconnects. A run's question ends with the run, because the run may
-/// repeat its request.
+/// Guard that archives a person's question when the client disconnects. The question of a run ends with the run, because
+/// the run may repeat its request.
 struct OpenQuestion {
     board: Arc<BoardHandle>,
     actor: Actor,
@@ -216,7 +216,7 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// Returns the outcome of a question once it is known.
+/// Returns the answer to a question, or the failure if there will be none; none while its task goes on.
 fn answered(task: Task, completed: Option<Run>) -> Option<Result<ConsultReply, Failure>> {
     let none = |what: String| {
         let hint = format!("see what happened: supervisor show {}", task.id);

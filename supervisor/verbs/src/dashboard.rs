@@ -16,21 +16,22 @@ use setup::browsers::{self, CODE_LIFETIME, Follower, Offer, Owner, Session};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenDashboard {
-    /// The only tenant that the session sees; all of them where there is none.
+    /// The only tenant that the session sees; none for all tenants.
     pub tenant: Option<Tenant>,
-    /// True if only a browser of the asking user may follow the link.
+    /// True if only a browser of the caller's Unix user may follow the link.
     pub own_browser: bool,
 }
 
+/// One-time link to the dashboard.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DashboardLink {
-    /// The URL. The code is its fragment, which browsers do not send to the server.
+    /// URL with the code as its fragment, which browsers do not send to the server.
     pub url: String,
     /// Lifetime of the link, in seconds.
     pub seconds: u64,
     /// Address on which the daemon listens.
     pub listen: std::net::SocketAddr,
-    /// The only tenant that the session sees.
+    /// The only tenant that the session sees; none for all tenants.
     pub tenant: Option<Tenant>,
 }
 
@@ -40,7 +41,7 @@ impl Verb for OpenDashboard {
     const EFFECT: Effect = Effect::Daemon;
     const ON: OnBoard = OnBoard::None;
     const MEMBERS: bool = true;
-    // A session that could open other sessions would never end.
+    // If a session could open another one, it could prolong itself without end.
     const SESSIONS: bool = false;
     type Reply = DashboardLink;
 
@@ -69,7 +70,7 @@ impl Verb for OpenDashboard {
                 .hint("leave `own_browser` out: the link is then for any browser of the host"));
             }
         };
-        // The offer comes first: the listener closes if no link is pending.
+        // The offer comes before the listener, which closes when no link is pending.
         let code = browsers.offer(Offer { owner, follower })?;
         let base = browsers.listen().await.inspect_err(|_| browsers.retract(&code))?;
         let url = format!("{base}/open#{code}");
@@ -82,7 +83,7 @@ impl Verb for OpenDashboard {
     }
 }
 
-/// Returns the user of the session that a caller asks for.
+/// Returns the owner of a session whose link a caller requests.
 fn owner(call: &Call, tenant: Option<Tenant>) -> Owner {
     let is_member = call.confined().is_some();
     Owner { name: call.actor.name.clone(), uid: call.actor.uid, tenant, is_member }
@@ -103,11 +104,11 @@ pub struct DashboardSessions {}
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DashboardSession {
     session: String,
-    /// The person who asked for its link.
+    /// Person who requested its link.
     actor: String,
-    /// The only tenant that it sees.
+    /// The only tenant that it sees; none for all tenants.
     tenant: Option<Tenant>,
-    /// The Unix user of the browser.
+    /// Unix user of the browser.
     browser_uid: u32,
     began: Timestamp,
     used: Timestamp,
@@ -129,7 +130,8 @@ impl DashboardSession {
     }
 }
 
-/// Returns true if a caller may see and end a session: a tenant's user has its own.
+/// Returns a function that is true for the owners whose sessions the caller may see and end: a user of a tenant only its
+/// own, an operator all.
 fn is_open_to(call: &Call) -> impl Fn(&Owner) -> bool + Send + 'static {
     let (tenant, uid) = (call.confined().cloned(), call.actor.uid);
     move |owner: &Owner| tenant.is_none() || (owner.tenant == tenant && owner.uid == uid && uid.is_some())
@@ -178,9 +180,9 @@ impl Command for DashboardSessions {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RevokeDashboard {
-    /// The sessions.
+    /// Ids of the sessions to end.
     pub sessions: Vec<String>,
-    /// All of them, and all links.
+    /// Ends all sessions, and revokes all unused links.
     pub all: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `diagnostics`: lists problems, their age and their remedies.
+//! `diagnostics`: lists the problems of tasks and of the host, with their age and their remedies.
 
 use kernel::{Severity, TaskId};
 use schemars::JsonSchema;

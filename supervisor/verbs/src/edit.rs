@@ -99,7 +99,7 @@ pub struct Edit {
     pub skills: Option<Vec<String>>,
     /// A configured pool in which each run also takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
-    // A daemon of an earlier release refuses what it does not know.
+    // A daemon of an earlier release refuses unknown fields, so an empty list is not sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
     /// A pool in which its runs no longer take a place (repeatable)
@@ -112,18 +112,18 @@ pub struct Edit {
     pub clear_pools: bool,
 }
 
-/// The changed task, and warnings for the editor.
+/// Reply: the changed task, with warnings for the person who changed it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Edited {
     #[serde(flatten)]
     pub task: Task,
-    /// Changes without an effect.
+    /// Warnings about changes that have no effect at present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Edit {
-    /// Changes that are stored but have no effect at present.
+    /// Returns warnings about changes that are stored but have no effect at present: unknown skills and pools.
     pub(super) fn warnings(&self, call: &Call) -> Vec<String> {
         let mut warnings = obstacles::missing_skills(self.skills.as_deref().unwrap_or_default(), call);
         warnings.extend(obstacles::missing_pools(&self.pools.iter().cloned().collect(), None, call));
@@ -135,7 +135,10 @@ impl Edit {
         Edit { task_id: self.task_id.clone(), ..Edit::default() } == *self
     }
 
-    /// Returns the requested change. Its places and policies are checked as in `create`.
+    /// Returns the requested change.
+    ///
+    /// # Errors
+    /// The policy does not exist, or the caller may not use the workspace, as in `create`.
     pub(super) async fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
         let workspace = match self.workspace {
             Some(workspace) => Some(create::place(call, &workspace).await?),

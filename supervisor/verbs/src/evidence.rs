@@ -5,11 +5,11 @@ use workspace::{Evidence, Uncommitted};
 
 use base::terminal::printable;
 
-/// Length of a commit's name that is shown.
+/// Number of shown characters of a commit's id.
 const SHORT: usize = 10;
 
-/// Returns the changes of the latest run that made some in git, as the supervisor found them: pairs of a label and a
-/// text.
+/// Returns the latest run with evidence, and the evidence as pairs of a label and a text: the run's changes in git as
+/// the supervisor found them.
 pub(super) fn lines(runs: &[Run]) -> Option<(RunId, Vec<(&'static str, String)>)> {
     let (run, evidence) = runs.iter().rev().find_map(|run| Some((run.id, run.evidence.as_ref()?)))?;
     let lines = if let Ok(evidence) = serde_json::from_value::<Evidence>(evidence.clone()) {
@@ -49,7 +49,8 @@ fn found(evidence: &Evidence) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Lines about uncommitted changes: the commit that the supervisor made of them, and the remaining paths with the reasons.
+/// Returns the lines about uncommitted changes: the commit that the supervisor made of them, and the remaining paths
+/// with the reasons.
 fn rest(uncommitted: &Uncommitted) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(commit) = &uncommitted.commit {

@@ -47,7 +47,8 @@ pub struct Hold {
     pub matching: HoldMatching,
 }
 
-/// Filter of the tasks to hold or to release; `--tenant` is a target of the hold itself.
+/// Filter of the tasks to hold or to release. It has no tenant of its own, because `--tenant` is a target of the hold
+/// itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct HoldMatching {
@@ -101,7 +102,7 @@ pub struct HoldTarget {
 }
 
 impl HoldTarget {
-    /// Returns all subjects that the request names, tasks first.
+    /// Returns all targets that the request names, tasks first.
     pub(super) fn all(self, tasks: Vec<TaskId>) -> Vec<HoldOn> {
         let on = |scope: HoldScope| move |name: String| HoldOn { scope, name };
         let tasks = tasks.into_iter().map(|id| id.to_string()).map(on(HoldScope::Task));

@@ -1,4 +1,5 @@
-//! The verbs: one file each. A verb's request is its arguments and its body; its reply is its JSON and its table.
+//! The verbs, one file each. The request of a verb is both its arguments on the command line and its body in the API; its
+//! reply is both the JSON and the table that a person reads.
 //!
 //! See decision 0084.
 
@@ -225,14 +226,14 @@ macro_rules! of_the_api {
         })*
         api { $($hidden:ident,)* }
     ) => {
-        /// Adds the path of every verb.
+        /// Adds the path of every verb to a router.
         pub fn mount(router: Routes) -> Routes {
             $($(let router = mount_verb::<$verb>(router);)*)*
             $(let router = mount_verb::<$hidden>(router);)*
             router
         }
 
-        /// The verbs of each group, in the order of the table, and last the verbs that are no commands.
+        /// Returns the verbs of each group in the order of the table, then the verbs that are not commands.
         fn groups() -> Vec<(&'static str, Vec<VerbEntry>)> {
             vec![
                 $(($group, vec![$(VerbEntry::for_verb::<$verb>(),)*]),)*
@@ -244,7 +245,7 @@ macro_rules! of_the_api {
 
 table!(of_the_api);
 
-/// Every verb, in the order of the table.
+/// Returns every verb, in the order of the table.
 pub fn entries() -> Vec<VerbEntry> {
     groups().into_iter().flat_map(|(_, entries)| entries).collect()
 }

@@ -1,4 +1,4 @@
-//! A comment on a line of a file, as a review of a diff makes it.
+//! Comments on lines of files, which a reviewer makes in a diff. They become part of the reason for the requested changes.
 
 use std::str::FromStr;
 
@@ -13,13 +13,13 @@ const MOST: usize = 200;
 const PATH: usize = 4096;
 const TEXT: usize = 8 << 10;
 
-/// A comment on a line of a file.
+/// Comment on a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LineComment {
-    /// The file, from the top of the tree on.
+    /// Path of the file, relative to the top of the tree.
     pub path: String,
-    /// The line, from 1 on: as the file is now, or as it was for a line that was removed.
+    /// Number of the line, from 1 on, in the file after the change; for a removed line, in the file before it.
     pub line: u32,
     /// Side of the diff that has the line.
     #[serde(default, skip_serializing_if = "Side::is_new")]
@@ -28,7 +28,7 @@ pub struct LineComment {
     pub text: String,
 }
 
-/// The file as it is after the change, or as it was before.
+/// Side of a diff: the file after the change, or the file before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiffSide {
@@ -47,7 +47,7 @@ impl DiffSide {
 impl FromStr for LineComment {
     type Err = String;
 
-    /// Reads `PATH:LINE:TEXT`. A path may have colons.
+    /// Parses `PATH:LINE:TEXT`. The path may contain colons: the first number between two colons is the line.
     fn from_str(comment: &str) -> Result<Self, String> {
         let mut begins = 0;
         while let Some(at) = comment[begins..].find(':').map(|at| begins + at) {
@@ -64,8 +64,8 @@ impl FromStr for LineComment {
     }
 }
 
-/// Returns the requested changes with the comments on lines: `path:line: text`, one a line; a removed line is marked. Text behind a
-/// line end is indented, so that it cannot pass for the comment on another line.
+/// Returns the reason with the comments on lines below it: `path:line: text`, one per line, with a mark for a removed line.
+/// The second and later lines of a text are indented, so that they cannot be taken for the comment on another line.
 pub(super) fn joined(reason: Option<String>, comments: &[LineComment]) -> Result<Option<String>, Failure> {
     if comments.len() > MOST {
         return Err(Failure::usage(format!("a review has {} comments on lines", comments.len()))

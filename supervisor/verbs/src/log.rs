@@ -1,7 +1,8 @@
 //! `log`: returns the output of a run piece by piece, and can wait for the next piece. `logs` and `run` use it.
 //!
-//! An offset behind the end of a log that has dropped a part is from before a cut, and moves by the length of a cut,
-//! which follows from the cap. Otherwise a reader at the end of a full log would see nothing more.
+//! A log at its cap loses a part of its text, so offsets of readers become too large. An offset beyond the end of such a log
+//! is from before a cut. It is reduced by the length of a cut, which follows from the cap. Otherwise a reader at the end of a
+//! full log would see no further text.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
@@ -34,7 +35,7 @@ const UNANNOUNCED: Duration = Duration::from_secs(1);
 pub struct Log {
     /// The task
     pub task_id: Option<TaskId>,
-    /// Which run [default: the latest that is not a check]
+    /// The run [default: the latest that is not a check]
     pub run: Option<RunId>,
     /// Start at this byte
     pub offset: Option<u64>,
@@ -51,12 +52,12 @@ pub struct Log {
     pub wait: u64,
 }
 
-/// A piece of a run's log.
+/// Piece of the log of a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the reply")]
 pub struct LogReply {
     pub task_id: TaskId,
-    /// The run; none if the task has had no run.
+    /// Run that wrote the log; none if the task has had no run.
     pub run_id: Option<RunId>,
     pub path: Option<String>,
     /// Offset of this piece, in bytes.
@@ -69,7 +70,7 @@ pub struct LogReply {
     pub more: bool,
     /// True if the run has ended, so that the log is complete.
     pub ended: bool,
-    /// Format of the worker's standard output; none if its lane does not exist any more.
+    /// Format of the worker's standard output; none if its lane no longer exists.
     #[serde(default)]
     pub stdout: Option<Format>,
     /// True if the text is the readable form of an agent's lines.
@@ -78,10 +79,10 @@ pub struct LogReply {
     /// True if the run is active and has a terminal: the text is the output of the terminal.
     #[serde(default)]
     pub terminal: bool,
-    /// A later check of the task's work, if the request named no run.
+    /// Latest run of the task if it is a check after this run. None if the request names a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<RunId>,
-    /// The text. Bytes that are not UTF-8 appear as U+FFFD.
+    /// Text of the piece. Bytes that are not UTF-8 appear as U+FFFD.
     pub text: String,
 }
 
@@ -161,7 +162,8 @@ impl Log {
                     .hint(format!("supervisor runs {task_id}"))
             })?,
             None => {
-                // Without a number the reply is about the task's worker. A check's output needs the check's number.
+                // Without a number, the reply has the output of the task's last worker. The output of a check needs the
+                // number of its run.
                 match runs.iter().rfind(|run| run.purpose != Purpose::Check).or(runs.last()) {
                     Some(run) => run,
                     None => return Ok(LogReply::of_no_run(task_id)),
@@ -201,8 +203,8 @@ impl Log {
         })
     }
 
-    /// Reads at most `cap` bytes of the file. The piece ends between two characters, with a format between two lines,
-    /// unless it is the end of the log.
+    /// Reads a piece of the file, of at most [`PAGE`] bytes; `cap` is the cap of the log. The piece ends between two
+    /// characters, and with a format between two lines, unless the log itself ends there.
     fn piece(&self, path: &Path, ended: bool, cap: u64, format: Option<Format>) -> Result<LogPiece, Failure> {
         let fail = |e: std::io::Error| Failure::file("read the log", path, &e);
         let mut file = match std::fs::File::open(path) {
@@ -241,13 +243,15 @@ impl Log {
     }
 }
 
+/// Piece of a log, in bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct LogPiece {
-    /// Its offset.
+    /// Offset of the piece in the log.
     start: u64,
     bytes: Vec<u8>,
+    /// Length of the whole log.
     length: u64,
-    /// True if the log continues after it.
+    /// True if the log continues after the piece.
     more: bool,
 }
 
@@ -292,8 +296,8 @@ impl LogPiece {
     }
 }
 
-/// Waits until the file is longer than the piece, or was truncated. It polls: the shim that writes the file sends no
-/// notice.
+/// Waits until the file is longer than it was, or shorter because a part was cut. It polls, because the shim, which writes
+/// the file, does not announce its writes.
 async fn grown(piece: &LogReply) {
     let Some(path) = &piece.path else { return std::future::pending().await };
     loop {
@@ -314,7 +318,7 @@ fn start_of_last_lines(text: &[u8], lines: u32) -> usize {
     ends.nth(before as usize).map_or(0, |(at, _)| at + 1)
 }
 
-/// Returns the number of bytes at the end of a text that begin a character.
+/// Returns the number of bytes at the end of a text that are the begin of a character without its rest.
 fn begun_character(text: &[u8]) -> usize {
     let last = text.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     let is_begun = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());

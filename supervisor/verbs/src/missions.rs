@@ -42,7 +42,7 @@ pub struct Missions {
     more: bool,
 }
 
-/// Returns true if a mission is at its end.
+/// Returns true if a mission is done or cancelled.
 pub(super) fn is_over(state: MissionState) -> bool {
     match state {
         MissionState::Done | MissionState::Cancelled => true,
@@ -108,7 +108,7 @@ impl Verb for ShowMission {
         let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
         let roster = call.service.roster();
         let mut shown = call.read(move |view| view.mission(&self.mission, &limits, &actor)).await?;
-        // A planned profile that exists by now needs no mention.
+        // A proposed profile that exists by now is left out.
         shown.profiles.retain(|profile| !roster.knows(&profile.name));
         Ok(shown)
     }
@@ -146,7 +146,7 @@ impl Command for ShowMission {
     }
 }
 
-/// The parts of a mission that wait for a person.
+/// Shows the questions of a mission and of its tasks that wait for a person, with the commands that answer them.
 fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
     let question = reply.mission.question.as_ref();
     let question = question.map(|question| (question, format!("supervisor answer {} 1", reply.mission.id)));
@@ -165,7 +165,7 @@ fn show_needs(reply: &MissionDetails, screen: &mut Screen) {
     }
 }
 
-/// The profiles that its plan asks for and that do not exist yet.
+/// Shows the profiles that the mission's plan proposes and that do not exist yet.
 fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
     if reply.profiles.is_empty() {
         return;
@@ -180,7 +180,7 @@ fn show_profiles(reply: &MissionDetails, screen: &mut Screen) {
     }
 }
 
-/// The results of the tasks: summaries, notes and files.
+/// Shows the results of the tasks: summaries, else notes, and files.
 fn show_results(tasks: &[MissionTask], screen: &mut Screen) {
     let shown =
         |task: &&MissionTask| task.summary.is_some() || task.notes.is_some() || !task.artifacts.is_empty();
@@ -205,7 +205,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The tasks of a mission, each under the task that it belongs to.
+/// Tasks of a mission, each beneath the task to which it belongs.
 struct MissionTree<'a> {
     roots: Vec<&'a MissionTask>,
     below: BTreeMap<&'a TaskId, Vec<&'a MissionTask>>,

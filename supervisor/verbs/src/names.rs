@@ -41,16 +41,16 @@ pub enum NameKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Names {
-    /// What they are of
+    /// Kind of the names
     pub of: NameKind,
-    /// How they begin
+    /// Beginning of the names; empty for all
     pub begins: String,
     /// Of runs and attachments: only those of this task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
 }
 
-/// A name, and what it stands for.
+/// Name with a description.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NameLine {
     pub name: String,
@@ -124,7 +124,7 @@ impl NamesFound {
     }
 }
 
-/// Returns the names that a tenant's user may see, other than names of tasks.
+/// Returns the names that a tenant's user may see, except names of tasks and runs.
 fn of_member(call: &Call, tenant: &Tenant, of: NameKind) -> Vec<String> {
     match of {
         NameKind::Task
@@ -147,9 +147,9 @@ fn of_member(call: &Call, tenant: &Tenant, of: NameKind) -> Vec<String> {
     }
 }
 
+/// Returns the tasks whose ids begin with a text. If no id can begin with the text, returns the tasks that changed
+/// last.
 async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
-    // Returns the tasks whose ids begin with a text. If the text is no beginning of an id, returns the tasks that
-    // changed last.
     let tenant = call.confined().cloned();
     let names = call.read(move |view| {
         let tasks = if let Ok(id) = begins.parse::<TaskId>() {
@@ -174,7 +174,7 @@ async fn tasks(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     Ok(NamesFound { names: names.await? })
 }
 
-/// The missions that are not over.
+/// Returns the missions that are not over.
 async fn missions(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     let (limits, actor) = (call.service.config().mission_limits(), call.actor.clone());
     let (missions, _) = call.read(move |view| view.missions(None, &limits, &actor)).await?;
@@ -187,7 +187,7 @@ async fn missions(call: &Call, begins: String) -> Result<NamesFound, Failure> {
     Ok(NamesFound { names: missions.map(name).take(MOST as usize).collect() })
 }
 
-/// The files of a task, or of all, the newest first.
+/// Returns the files of a task, or of all tasks if none is named, newest first.
 async fn attachments(call: &Call, begins: String, task: Option<TaskId>) -> Result<NamesFound, Failure> {
     let mut files = call
         .read(move |view| match &task {

@@ -1,4 +1,4 @@
-//! Parsers of texts that people give to verbs: files, words, paths with `~`.
+//! Parsers of texts that people give to verbs, shared by the verbs: files, words, paths with `~`, ids of tasks.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -11,11 +11,11 @@ use base::environment::with_home;
 use base::failure::Failure;
 use base::invocation::Invocation;
 
-/// Limit on the bytes read. It exceeds the limit of every field, so that the kernel refuses a longer text by the
-/// field's name.
+/// Limit on the size of a read text, in bytes. It exceeds the limit of every field, so that the kernel refuses a text
+/// that is too long for its field and names the field.
 const READ_LIMIT: u64 = 3 << 20;
 
-/// Parser of a flag with a fixed set of words, which help and completions list.
+/// Returns a parser of a flag with a fixed set of words, which help and completions list.
 pub(super) fn word<
     T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
 >(
@@ -50,18 +50,18 @@ fn statuses() -> impl TypedValueParser<Value = Status> {
     word(Status::ALL.iter().map(|status| status.as_str()))
 }
 
-/// Reads the file of a text of a task, or standard input for `-`.
+/// Reads a text of a task from a file, or from standard input for `-`.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
     read_text_of(path, "a task", "put the text into a file in the workspace and name that file in the body")
 }
 
-/// Reads the file of a profile, or standard input for `-`.
+/// Reads the text of a profile from a file, or from standard input for `-`.
 pub fn read_profile(path: &Path) -> Result<String, Failure> {
     read_text_of(path, "a profile", "name a Markdown file with front matter and a prompt of up to 48 KiB")
 }
 
-/// Reads a text file, or standard input for `-`. The error for a longer one says `what` is too large and how to
-/// `put_right`.
+/// Reads a text file, or standard input for `-`, without its byte order mark. If the text exceeds [`READ_LIMIT`], the
+/// error names `what` it is too large for, and has the hint `put_right`.
 fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Failure> {
     let fail = |e: std::io::Error| Failure::named_file("read", path, &e, "a file, or `-` for standard input");
     let mut bytes = Vec::new();
@@ -79,7 +79,7 @@ fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Fail
         ))
         .hint(put_right));
     }
-    // A shell takes a byte order mark for a part of the first command.
+    // The text may become a script, in which a shell would read a byte order mark as a part of the first command.
     if bytes.starts_with("\u{feff}".as_bytes()) {
         bytes.drain(.."\u{feff}".len());
     }
@@ -93,9 +93,10 @@ fn read_text_of(path: &Path, what: &str, put_right: &str) -> Result<String, Fail
     })
 }
 
-/// Makes a workspace independent of the caller: expands `~`, and adds the repository to a worktree.
-/// The API has no current directory, so the request names the repository. In a linked worktree that is the main
-/// repository: a worktree of a worktree would be removed with the outer one.
+/// Makes a workspace independent of the caller: expands `~`, and adds the repository to `worktree`.
+///
+/// The daemon does not know the caller's current directory, so the request names the repository. In a linked worktree,
+/// this is the main repository, because a worktree inside of another worktree would be removed with it.
 pub fn local_workspace(workspace: &str) -> Result<String, Failure> {
     if workspace != "worktree" {
         return Ok(with_home(workspace));
@@ -110,13 +111,13 @@ pub fn local_workspace(workspace: &str) -> Result<String, Failure> {
     }
 }
 
-/// Expands a leading `~` of a path, as the caller's shell would.
+/// Expands a leading `~` of a path to the caller's home, as a shell does. `~user` stays as it is.
 pub(super) fn expanded(path: &Path) -> PathBuf {
     let home = || base::environment::text("HOME").map(PathBuf::from);
     path.strip_prefix("~").ok().and_then(|rest| Some(home()?.join(rest))).unwrap_or_else(|| path.to_owned())
 }
 
-/// A priority: any whole number.
+/// Parses a priority: any whole number of 64 bits with a sign.
 pub(super) fn priority(text: &str) -> Result<i64, String> {
     text.parse()
         .map_err(|_| "it is not a whole number: write one such as 10 or -5; greater goes first".to_owned())
@@ -131,12 +132,12 @@ pub(super) fn json_object(text: &str) -> Result<serde_json::Value, String> {
     }
 }
 
-/// Returns true if it is one of the words for no assignee.
+/// Returns true if the word stands for no assignee.
 pub fn is_nobody(word: &str) -> bool {
     matches!(word, "none" | "-" | "null")
 }
 
-/// A profile's name, or one of the words for no assignee.
+/// Parses a profile's name, or one of the words for no assignee.
 pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> {
     match text {
         word if is_nobody(word) => Ok(None),
@@ -144,7 +145,7 @@ pub(super) fn profile_or_nobody(text: &str) -> Result<Option<Profile>, Failure> 
     }
 }
 
-/// Refuses paths in place of names of skills. Whether a skill exists is checked when a run gets it.
+/// Refuses paths in place of names of skills. The existence of a skill is checked later, when a run gets the skill.
 pub(super) fn require_skill_names(names: &[String]) -> Result<(), Failure> {
     match names.iter().find(|name| name.is_empty() || name.starts_with('.') || name.contains('/')) {
         None => Ok(()),
@@ -158,13 +159,15 @@ pub(super) fn sentence(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Parses the id of a task from a word that may also begin a text. Outside of a run the word must be a task, so it may
-/// lack its `t_`. Inside of a run `deadbeef` may be the first word of a text.
+/// Parses the id of a task from a word that may also be the first word of a text. Outside of a run, the word must be an
+/// id, so it may lack its `t_`. Inside of a run, the id may be left out, so a word such as `deadbeef` belongs to the
+/// text.
 pub(super) fn task_or_text(word: &str, here: &Invocation) -> Result<TaskId, kernel::ParseError> {
     if here.worker().is_some() { TaskId::in_full(word) } else { word.parse() }
 }
 
-/// Splits the words of a request into a task and a text. Inside a run, the task may be left out.
+/// Splits the words of a request into a task and a text. Inside a run, the task may be left out. `others` is true if
+/// the request names tasks elsewhere, so that it needs no words.
 pub(super) fn task_and_text(
     mut words: Vec<String>,
     others: bool,
@@ -191,15 +194,16 @@ pub fn own_task_if_none(ids: &mut Vec<TaskId>, here: &Invocation) -> Result<(), 
     Ok(())
 }
 
-/// Makes paths of artifacts relative to the workspace. Inside a run, they are given relative to the current directory.
+/// Makes relative paths of artifacts relative to the workspace. Inside a run, the caller gives them relative to the
+/// current directory. Outside of a run, does nothing.
 pub(super) fn from_the_workspace(artifacts: &mut [String], here: &Invocation) {
     let Some(workspace) = here.worker().and_then(|_| base::environment::variable("SUPERVISOR_WORKSPACE"))
     else {
         return;
     };
-    // In the workspace itself the paths stay as they are.
+    // Without a current directory, the paths stay as they are.
     let Ok(here) = std::env::current_dir() else { return };
-    // In a directory outside of the workspace the paths become absolute, and are refused as such.
+    // In a directory outside of the workspace, the paths become absolute. The kernel refuses those outside of it.
     let inside = here.strip_prefix(&workspace).unwrap_or(&here);
     for path in artifacts.iter_mut().filter(|path| Path::new(path.as_str()).is_relative()) {
         if let Some(whole) = inside.join(&path).to_str() {
@@ -208,7 +212,7 @@ pub(super) fn from_the_workspace(artifacts: &mut [String], here: &Invocation) {
     }
 }
 
-/// The task of a request that must name one.
+/// Returns the task of a request. Fails if the request names none.
 pub(super) fn named(task: Option<TaskId>) -> Result<TaskId, Failure> {
     task.ok_or_else(|| Failure::usage("no task is named").hint("name a task, such as t_0123abcd"))
 }
@@ -219,7 +223,7 @@ pub(super) fn default_to_own_task(task: &mut Option<TaskId>, here: &Invocation) 
     Ok(())
 }
 
-/// The task that was named, or the run's own.
+/// Returns the named task, or the run's own task if none is named. Fails outside of a run if none is named.
 pub(super) fn own_task(named: Option<TaskId>, here: &Invocation) -> Result<TaskId, Failure> {
     named.or_else(|| here.worker().map(|worker| worker.task.clone())).ok_or_else(|| {
         Failure::usage("no task is named")

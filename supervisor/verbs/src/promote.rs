@@ -49,7 +49,7 @@ pub struct Promote {
     pub matching: PromoteMatching,
 }
 
-/// Tasks to promote by what they have in common; `--dry-run` is the verb's own.
+/// Flags that select the tasks to promote. `--dry-run` is not among them, because the verb has its own.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Select tasks instead of naming ids")]
 pub struct PromoteMatching {
@@ -81,10 +81,11 @@ impl OnTasks for Promote {
     }
 }
 
+/// Result for one task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Promotion {
     task_id: TaskId,
-    /// True if the task was promoted, or would be with a dry run.
+    /// True if the task was promoted, or in a dry run would be.
     promoted: bool,
     dry_run: bool,
     forced: bool,
@@ -92,7 +93,7 @@ pub struct Promotion {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<kernel::Status>,
     reason: Option<String>,
-    /// Obstacles that currently keep it from running.
+    /// Obstacle that currently keeps the task from running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     error: Option<String>,
@@ -102,7 +103,7 @@ pub struct Promotion {
     code: Option<Code>,
 }
 
-/// One entry for a single task, a list if `--ids` named more.
+/// Reply: one entry if a single task was named, a list if `--ids` named more.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Promoted {

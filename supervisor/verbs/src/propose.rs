@@ -1,4 +1,5 @@
-//! `specify`, `decompose` and `mission plan`: ask a profile to propose the text of a task, or a division into tasks.
+//! `specify`, `decompose`, `mission plan` and `mission review`: ask a profile to propose the text of a task, a division
+//! into tasks, or the continuation of a mission. The profile's answer is the result of a task of its own.
 
 use kernel::{
     ApprovalState, Board, EventFilter, EventKind, Filter, Profile, ProposalKind, Status, Task, TaskId, Tenant,
@@ -19,7 +20,7 @@ use super::{obstacles, parse};
 
 /// Limit on the tasks of one request.
 const AT_ONCE: u32 = 100;
-/// Limit on the pages of triage read for one request: other callers may add tasks meanwhile.
+/// Limit on the pages of tasks in triage that one request reads, each of [`AT_ONCE`] tasks.
 const PAGES: usize = 20;
 
 /// Ask a profile to specify an idea in triage
@@ -106,7 +107,7 @@ pub struct ReviewMission {
     pub task_id: TaskId,
 }
 
-/// Request for a task.
+/// Result of the request for one task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProposalRequest {
     pub task_id: TaskId,
@@ -114,7 +115,7 @@ pub struct ProposalRequest {
     /// The task that makes the proposal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<TaskId>,
-    /// True if the request was open before.
+    /// True if an equal request was open already.
     pub existing: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -130,12 +131,12 @@ pub struct Proposals {
     /// The proposing profile.
     pub assignee: Profile,
     pub results: Vec<ProposalRequest>,
-    /// Warnings about obstacles that currently keep the proposals from being made.
+    /// Warnings about obstacles that currently keep the profile from starting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// The tasks that a request is about.
+/// Tasks for which a request asks for proposals.
 enum ProposalTarget {
     One(TaskId),
     AllInTriage(Option<Tenant>),
@@ -154,7 +155,8 @@ impl ProposalTarget {
     }
 }
 
-/// Asks the profile of a kind for proposals.
+/// Asks the profile for this kind of proposal about the wanted tasks. An error about a single named task fails the
+/// request; an error about one of all tasks in triage becomes a part of the reply.
 async fn ask(
     call: Call,
     kind: ProposalKind,
@@ -211,7 +213,8 @@ async fn ask(
 fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, kernel::Error> {
     let mut filter = Filter { statuses: vec![Status::Triage], tenant, limit: AT_ONCE, ..Filter::default() };
     let mut ideas = Vec::new();
-    // Denied tasks stay in triage. They are skipped, so that ideas after any number of them are found.
+    // Denied tasks stay in triage. They are skipped, and further pages are read, so that ideas after many denied
+    // tasks are found as well.
     for _ in 0..PAGES {
         let page = board.tasks(&filter)?;
         for task in page.tasks {
@@ -227,7 +230,8 @@ fn in_triage(board: &Board<'_>, tenant: Option<Tenant>) -> Result<Vec<TaskId>, k
     Ok(ideas)
 }
 
-/// Returns true if a person denied the task: it is in triage for a person to change, and is no idea for a proposal.
+/// Returns true if a person denied the task. It is then in triage so that a person changes it, and not as an idea for a
+/// proposal.
 fn is_denied(board: &Board<'_>, task: &Task) -> Result<bool, kernel::Error> {
     if task.approval.state != Some(ApprovalState::Required) {
         return Ok(false);
@@ -262,7 +266,7 @@ impl Proposals {
     }
 }
 
-/// Defines what the verbs about ideas in triage have in common.
+/// Implements [`Verb`] and [`Command`] for a verb about ideas in triage.
 macro_rules! over_triage {
     ($verb:ident, $kind:expr, $($name:tt)+) => {
         impl Verb for $verb {

@@ -18,7 +18,7 @@ use base::paths::{Root, make_dir};
 use base::terminal::Screen;
 use daemon::{Event, OwnerLink};
 
-/// Time limit for the last readers of a board. Callers that wait for events leave at once.
+/// Time for the last readers of a board to finish. Callers that wait for events end at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Remove a board from its root.
@@ -55,8 +55,8 @@ impl Verb for RemoveBoard {
         let being = Failure::new(Code::NotFound, format!("the board `{slug}` is being removed"))
             .hint("supervisor boards list shows the others");
         let mut out = service.take_out(&slug, being)?;
-        // No new request reaches the board from here on. The daemon's owner loop knows the runs started before, and
-        // refuses if one of them is live.
+        // No new request reaches the board from here on. The daemon's owner loop knows the runs that were started
+        // before, and refuses if one of them is live. On an error, `out` is dropped and the board is served again.
         if let Some(daemon) = OwnerLink::from_service(&service) {
             daemon.ask(|reply| Event::Forget(slug.clone(), reply)).await.flatten()?;
         }
@@ -91,7 +91,7 @@ impl RemoveBoard {
         Ok(())
     }
 
-    /// Moves or deletes the files of a closed board. Blocking.
+    /// Archives or deletes the files of a closed board, unless a run is live. Blocking.
     pub(crate) fn take_away(self, root: &Root) -> Result<RemovedBoard, Failure> {
         self.refuse_default()?;
         let RemoveBoard { slug, delete } = self;
@@ -100,7 +100,7 @@ impl RemoveBoard {
         let fail = |e: std::io::Error| Failure::file("remove the board", &from, &e);
         let base = root.removed_boards();
         make_dir(&base, 0o700)?;
-        // One rename hides the board, whatever happens to the later steps.
+        // One rename hides the board, even if a later step fails.
         let kept = base.join(format!("{slug}-{}", SystemClock.now().as_micros()));
         std::fs::rename(&from, &kept).map_err(fail)?;
         let choice = root.board_choice();
@@ -114,7 +114,8 @@ impl RemoveBoard {
     }
 }
 
-/// Refuses a board with an open run, or with a worker that continues without a daemon.
+/// Refuses a board with an open run, or with a live worker. A worker may run without a daemon; it then holds the lock
+/// of its run directory.
 fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
     let entries = std::fs::read_dir(root.runs(slug)).into_iter().flatten().flatten();
     let held = entries.into_iter().find(|entry| {
@@ -132,7 +133,7 @@ fn refuse_live(root: &Root, slug: &BoardName) -> Result<(), Failure> {
     let open = match Readers::open(&root.board(slug), Arc::new(SystemClock)) {
         // The board is intact and may have open runs, but cannot be read before its migration.
         Err(error @ kernel::OpenError::OlderSchema { .. }) => return Err(error.into()),
-        // A damaged board lists no runs.
+        // The runs of a damaged board cannot be read, and such a board must be removable.
         Err(_) => Vec::new(),
         Ok(readers) => readers.with(|view| view.open_runs()).unwrap_or_default(),
     };

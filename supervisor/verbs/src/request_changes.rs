@@ -1,4 +1,4 @@
-//! `request-changes`: a reviewer returns work for changes.
+//! `request-changes`: sends work in review back to the queue with the changes that the reviewer requests.
 
 use kernel::{RunId, TaskId};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `resolve`: returns the full ids of tasks for ids that may be abbreviated.
+//! `resolve`: returns the full task ids for abbreviated ids.
 
 use kernel::TaskId;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct Resolve {
     pub ids: Vec<String>,
 }
 
-/// The full ids in the order of the request.
+/// Full ids, in the order of the request. An id without a match is returned as it is.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ResolveReply {
     pub ids: Vec<TaskId>,

@@ -38,12 +38,12 @@ pub struct Schedule {
     pub ids: Vec<TaskId>,
 }
 
-/// Result for each task, and the start of tasks that wait for a time.
+/// Result for each task, and the time at which the tasks start.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Scheduled {
     #[serde(flatten)]
     bulk: Bulk,
-    /// Time at which they start by themselves; none if a person has to unblock them.
+    /// Time from which the tasks can start; none if a person has to unblock them.
     #[serde(skip_serializing_if = "Option::is_none")]
     starts_at: Option<Timestamp>,
 }

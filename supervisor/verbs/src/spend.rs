@@ -34,11 +34,11 @@ pub struct Spend {
     pub tenant: Option<Tenant>,
 }
 
-/// The ledger, in groups.
+/// Use by group, with the sum of all groups.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ledger {
     by: SpendBy,
-    /// The first day included; none means all days.
+    /// First day included, such as `2026-11-23`; none for all days.
     since: Option<String>,
     rows: Vec<Row>,
     /// The sum of all rows.

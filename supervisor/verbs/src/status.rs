@@ -1,4 +1,4 @@
-//! `status`: shows the daemon, its live workers, and why tasks wait.
+//! `status`: shows the daemon, its live workers, and the reasons why tasks wait.
 
 mod disk;
 mod health;
@@ -35,16 +35,17 @@ use host::socket_file::in_its_place;
 use host::usage::{Tree, Usage};
 use setup::config::definitions::Defect;
 
-/// Time limit of the request: the daemon reads memory only, and the command is used when it is in trouble.
+/// Time limit of the request. It is short, because a healthy daemon answers from memory, and the command has to report
+/// an unhealthy daemon.
 const ANSWERED: Duration = Duration::from_secs(10);
 
 /// Limit on the waiting tasks that are listed.
 const LISTED: u32 = 20;
 
-/// Time for which a correction of stored times is shown.
+/// Time for which a correction of stored times is shown after it was made.
 const SHOWN_CORRECTION: Duration = Duration::from_hours(24);
 
-/// Limit on the processes shown of a run.
+/// Limit on the processes that are shown for a run.
 const TREE: usize = 50;
 
 /// Show the health, the live workers and the waiting tasks
@@ -106,7 +107,7 @@ pub struct DaemonLine {
     /// Taken slots of each pool.
     #[serde(default)]
     pub pools: Vec<PoolUse>,
-    /// Reason why it starts no tasks; none if it does.
+    /// Reason why it starts no tasks; none if it starts tasks.
     pub paused: Option<String>,
     /// Mode of its stop, while it is stopping.
     pub stopping: Option<String>,
@@ -122,7 +123,7 @@ pub struct WorkerLine {
     pub run: LiveRun,
     /// Age of its claim, in seconds.
     pub age_seconds: u64,
-    /// Until its deadline, in seconds.
+    /// Time until its deadline, in seconds.
     pub left_seconds: Option<u64>,
     pub usage: Option<Usage>,
     /// True if a signal such as SIGSTOP has stopped its first process.
@@ -134,12 +135,12 @@ pub struct WorkerLine {
     /// Note of its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_note: Option<String>,
-    /// Its processes, where they were asked for.
+    /// Its processes; none if the request does not ask for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
 }
 
-/// A task that waits, and what for.
+/// Waiting task, with the reason.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WaitingTask {
     pub board: kernel::BoardName,
@@ -156,7 +157,7 @@ pub struct NextTick {
     pub at: Timestamp,
 }
 
-/// A schedule whose ticks make nothing, because the tasks of an earlier tick wait for a person.
+/// Schedule whose ticks create no tasks, because the tasks of an earlier tick wait for a person.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StuckScheduleLine {
     pub schedule: kernel::ScheduleName,
@@ -166,13 +167,13 @@ pub struct StuckScheduleLine {
     pub task: TaskId,
 }
 
-/// A schedule whose latest tick failed.
+/// Schedule whose latest tick failed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FailedSchedule {
     pub schedule: kernel::ScheduleName,
     /// Due time of the tick.
     pub tick: Timestamp,
-    /// Reason why it made nothing.
+    /// Reason why it created no tasks.
     pub why: Option<String>,
 }
 
@@ -186,13 +187,14 @@ pub struct StatusReport {
     pub troubles: Vec<String>,
     /// The daemon; none if none runs.
     pub daemon: Option<DaemonLine>,
-    /// The process that holds the root while no daemon answers: its socket is gone, or it is starting or ending.
+    /// The process that holds the lock of the root while no daemon answers: its socket was removed, or it is starting
+    /// or ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// True if this process started a moment ago.
+    /// True if the process in `holder` started only a moment ago.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_starting: bool,
-    /// Remedy for a foreign file in the place of the daemon's socket.
+    /// Remedy if another file is at the path of the daemon's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_its_place: Option<String>,
     pub root: std::path::PathBuf,
@@ -207,10 +209,10 @@ pub struct StatusReport {
     /// The assignee of the request; none means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<Profile>,
-    /// Reason why nothing can be written to the board; none if it can.
+    /// Reason why the board cannot be written to or opened; none if it can.
     #[serde(default)]
     pub(crate) board_trouble: Option<String>,
-    /// The same for every open board.
+    /// Reasons why boards cannot be written to or opened, of all boards with such a reason.
     #[serde(default)]
     pub board_troubles: BTreeMap<kernel::BoardName, String>,
     pub workers: Vec<WorkerLine>,
@@ -218,20 +220,21 @@ pub struct StatusReport {
     pub counts: BTreeMap<kernel::Status, i64>,
     /// Files of the configuration that cannot be used.
     pub defects: Vec<Defect>,
-    /// Policies that this host cannot enforce, and why: tasks under them wait. Known to a daemon.
+    /// Policies that this host cannot enforce, with the reasons. Tasks under them wait. Only a daemon knows these.
     pub unheld_policies: BTreeMap<String, String>,
-    /// Broken things that several tasks need.
+    /// Lanes, environments and other requirements of several tasks that are broken.
     pub broken: Vec<Broken>,
-    /// Tenants and accounts that have used up a budget of today: their tasks wait.
+    /// Holds on the tenants and accounts that have used up a budget of today. Their tasks wait.
     #[serde(default)]
     pub(crate) spent_budgets: Vec<Hold>,
-    /// Channels of the board that take no messages for long, or did not take some.
+    /// Channels of the board that have accepted no messages for a long time, or have finally refused some.
     #[serde(default)]
     pub(crate) failing_channels: Vec<Mail>,
     /// Plugins that get no more events of the board, because they failed too often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) paused_plugins: Vec<PluginCursor>,
-    /// Chats and the A2A bridge that hear nothing, each with the reason. Known to a daemon.
+    /// Chats that receive nothing, and the A2A bridge if it receives nothing, each with the reason. Only a daemon knows
+    /// these.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unheard: BTreeMap<String, String>,
     /// The next ticks of the schedules of the board, soonest first; at most 3.
@@ -240,26 +243,26 @@ pub struct StatusReport {
     /// The schedules whose latest tick failed, and that are not paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_schedules: Vec<FailedSchedule>,
-    /// The schedules whose ticks make nothing until a task of an earlier tick no longer waits for a person.
+    /// The schedules whose ticks create no tasks until no task of an earlier tick waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stuck_schedules: Vec<StuckScheduleLine>,
-    /// The missions at a limit, each with what it asks; at most 20, the latest question first.
+    /// The missions at a limit, each with its question to a person; at most 20, the latest question first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asking: Vec<AskingMission>,
     /// Stored times that were recomputed within the last day, because the clock was set back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_set: Option<ClockSet>,
-    /// Tasks that wait, and what for; at most 20.
+    /// Waiting tasks with the reasons; at most 20.
     pub waiting: Vec<WaitingTask>,
     pub(crate) waiting_more: i64,
-    /// Names of the request that exist nowhere.
+    /// Warnings about names in the request that exist neither on the board nor in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     pub now: Timestamp,
 }
 
 impl StatusReport {
-    /// Removes what a tenant's users may not see: the host, other tenants, and what these use.
+    /// Removes the data that a tenant's users may not see: data of the host, of other tenants, and of their use.
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
         let tenant = self.tenant.as_ref().map(Tenant::as_str);
@@ -288,7 +291,8 @@ impl StatusReport {
 }
 
 impl Status {
-    /// Warns of a tenant or assignee in the request that does not exist. Users of a tenant ask about their own one.
+    /// Returns warnings about a tenant or an assignee in the request that does not exist. Users of a tenant get none
+    /// about their own tenant.
     fn nowhere(&self, call: &Call) -> Vec<String> {
         let config = call.service.config();
         let tenant = self.tenant.as_ref().filter(|name| config.tenants.get(name).is_none());
@@ -304,7 +308,8 @@ impl Status {
         tenant.into_iter().chain(assignee).collect()
     }
 
-    /// Returns the limit on concurrent workers of the tenant and the assignee in the request.
+    /// Returns the limit on concurrent workers of the tenant and the assignee in the request: the smallest of their
+    /// limits and of the host's.
     fn slots(&self, call: &Call) -> usize {
         let config = call.service.config();
         let limits = &config.limits;
@@ -437,7 +442,7 @@ impl Verb for Status {
     }
 }
 
-/// Adds data that the owner loop does not follow: heartbeats and usage of the runs, and edited titles.
+/// Adds the data of the board that the owner loop does not keep: heartbeats and usage of the runs, and edited titles.
 fn with_reports(mut live: Vec<LiveRun>, board: &BoardName, open: &OpenRunRecords) -> Vec<LiveRun> {
     for run in &mut live {
         if let Some(title) = open.titles.get(&run.task).filter(|_| run.board == *board) {
@@ -465,7 +470,7 @@ impl Command for Status {
     }
 }
 
-/// Returns data of a board; empty data if the board is known to be faulty.
+/// Returns the read data of a board, or empty data if the read failed and the board is known to be faulty.
 fn unless_troubled<T: Default>(read: Result<T, Failure>, trouble: Option<&String>) -> Result<T, Failure> {
     match read {
         Err(_) if trouble.is_some() => Ok(T::default()),
@@ -486,7 +491,7 @@ pub(super) fn troubles(call: &Call) -> BTreeMap<kernel::BoardName, String> {
     open.extend(call.board().ok().cloned());
     let trouble = |board: &service::BoardHandle| {
         let present = board.readers().require_present();
-        // A process that only reads has no writer to ask.
+        // A process that only reads the board has no writer, and so no check of its own writes.
         let own = || board.writer().map_or(Ok(()), kernel::Writer::require_own);
         let error = present.and_then(|()| own()).err()?;
         Some((board.name().clone(), format!("{error} ({})", error.hint().unwrap_or_default())))

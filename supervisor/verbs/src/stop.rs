@@ -46,7 +46,7 @@ impl Verb for Stop {
     const AUDIENCE: Audience = Audience::Operator;
     const EFFECT: Effect = Effect::Daemon;
     const ON: OnBoard = OnBoard::None;
-    // A page could stop the daemon but not start it again.
+    // A page of the dashboard could stop the daemon, but not start it again.
     const SESSIONS: bool = false;
     type Reply = StopPlan;
 
@@ -74,7 +74,7 @@ impl Command for Stop {
     }
 
     fn verdict(reply: &StopPlan) -> u8 {
-        // Workers that are left on purpose are no failure.
+        // Workers that the caller asked to leave are no failure.
         if reply.left.is_empty() || reply.mode == StopMode::Leave { 0 } else { Code::Failed.exit() }
     }
 }

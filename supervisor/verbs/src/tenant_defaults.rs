@@ -9,8 +9,8 @@ use base::failure::Failure;
 use host::unix_user::login;
 use setup::config::tenants::TenantConfig;
 
-/// Fills in the assignee and the policy that a tenant's task does not name. A worker's task gets the values that its
-/// run may give.
+/// Fills in the tenant's assignee and policy if a new task names none. Callers skip the tasks that workers create,
+/// because the kernel gives these the values that the worker's run may give.
 ///
 /// # Errors
 /// Fails if the tenant is disabled, because its defaults are unknown then.
@@ -31,8 +31,8 @@ pub(super) fn fill_in(
     Ok(())
 }
 
-/// Refuses a place outside of the tenant's directory. Users of a tenant without a directory may only use scratch
-/// workspaces.
+/// Refuses a workspace outside of the tenant's directory. Scratch workspaces are always permitted, and are the only
+/// ones for users of a tenant without a directory.
 pub(super) fn require_workspace(
     call: &Call,
     tenant: Option<&Tenant>,
@@ -66,7 +66,8 @@ pub(super) fn require_workspace(
     }
 }
 
-/// Returns the uid whose access rights decide about a caller's workspace: for users of a tenant, the tenant's own user.
+/// Returns the uid whose access rights decide about a caller's workspace: the uid of the tenant's own user for users
+/// of a tenant that has one, else the caller's uid.
 pub(super) fn acting_uid(call: &Call) -> Option<u32> {
     let config = call.service.config();
     let user = |own: &TenantConfig| own.user.as_ref().and_then(login).map(|login| login.uid);

@@ -48,7 +48,8 @@ impl Verb for Unarchive {
         call.write(move |board, actor| {
             Bulk::each(board, self.task_ids, |board, id| {
                 let task = board.unarchive(id, actor)?;
-                // Only the daemon writes to the directory of workspaces, so a missing path is conclusive.
+                // Only the daemon writes to the directory of workspaces, so a missing path means that the workspace was
+                // removed.
                 let place = service.root().workspaces(handle.name()).join(id.as_str());
                 let gone = matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
                     && task.started_at.is_some()
@@ -64,7 +65,7 @@ impl Command for Unarchive {
     shown!("Unarchived");
 }
 
-/// Note about a scratch workspace that was removed when its task was archived.
+/// Returns the note about a scratch workspace that was removed when its task was archived.
 fn lost(status: Status) -> String {
     let gone = "its scratch workspace was removed when it was archived";
     if status == Status::Done { gone.to_owned() } else { format!("{gone}: the next run gets a new one") }

@@ -1,8 +1,8 @@
-//! Texts about the usage of runs, as reported by agents and measured by proxies.
+//! Texts about the usage of runs, which agents report and proxies measure.
 
 use kernel::{Consumed, Counted, Dollars, Egress, Spent};
 
-/// Tokens, cost and turns, as far as the agent reports them.
+/// Returns the tokens, cost and turns of a run as text, as far as the agent reports them.
 pub fn amounts(spent: &Spent) -> String {
     let mut parts = vec![format!("{} tokens in", spent.input_tokens)];
     if spent.cached_tokens > 0 {
@@ -21,7 +21,7 @@ pub fn amounts(spent: &Spent) -> String {
     parts.join(", ")
 }
 
-/// Traffic through the proxy of a run.
+/// Returns the traffic through the proxy of a run as text.
 pub fn passed(egress: &Egress) -> String {
     let Egress { requests, denied, over_budget, sent_bytes, received_bytes, .. } = egress;
     let requests = Counted(*requests, "request");
@@ -29,19 +29,19 @@ pub fn passed(egress: &Egress) -> String {
     format!("{requests}, {denied} denied{over}, {sent_bytes} bytes sent, {received_bytes} received")
 }
 
-/// Usage of a tenant, a profile or an account.
+/// Returns the requests, bytes, tokens and cost of a payer, as cells of a table.
 pub(super) fn consumed(used: &Consumed) -> [String; 4] {
     let Consumed { requests, bytes, tokens, cost_micros } = used;
     let cost = Dollars(*cost_micros).to_string();
     [requests.to_string(), bytes_brief(*bytes), tokens.to_string(), cost]
 }
 
-/// A size with about three digits: `512 B`, `14 KiB`, `2.1 GiB`.
+/// Returns a size with about three digits: `512 B`, `14 KiB`, `2.1 GiB`.
 pub(super) fn bytes_brief(bytes: u64) -> String {
     policies::ByteSize(bytes).to_string()
 }
 
-/// Returns the sum of the usage of several runs.
+/// Returns the sum of the usage of several runs. A cost that no run reports stays none.
 pub(super) fn total(all: &[&Spent]) -> Spent {
     let sum = |of: fn(&Spent) -> u64| all.iter().map(|spent| of(spent)).fold(0, u64::saturating_add);
     let some =
@@ -57,7 +57,7 @@ pub(super) fn total(all: &[&Spent]) -> Spent {
     }
 }
 
-/// Reads US dollars as people write them. Returns millionths of one.
+/// Parses an amount of US dollars, such as `2.50` or `$3`. Returns millionths of a dollar.
 pub(super) fn micros(text: &str) -> Result<u64, String> {
     let dollars = text.trim().trim_start_matches('$').parse::<f64>().ok();
     let dollars = dollars.filter(|dollars| (0.0..=1e9).contains(dollars));

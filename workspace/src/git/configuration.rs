@@ -1,14 +1,16 @@
-//! Git's configuration files of this process's user, which a git that is confined to a repository still has to read.
+//! Finds the git configuration files of this process's user, for the policy of a git that is confined to a repository
+//! and still has to read them.
 
 use std::path::{Path, PathBuf};
 
 use git2::Config;
 
-/// The keys whose values are files that git reads.
+/// Keys of the configuration whose values are paths of files that git reads.
 const FILES: [&str; 3] = ["core.excludesfile", "core.attributesfile", "include.path"];
 
-/// Returns the user's own existing files of git's configuration, with the files that they name. The files are read as
-/// git reads them, which may wait. So the caller is a process that is not confined yet, and that may be ended.
+/// Returns the existing configuration files of the user, and the existing files that these name, sorted. The files are
+/// opened as git opens them, which may block, as at a FIFO. So the caller must be a process that is not confined yet,
+/// and that may be ended at any time.
 pub fn own_configuration() -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for file in [Config::find_global(), Config::find_xdg()].into_iter().flatten() {
@@ -19,7 +21,7 @@ pub fn own_configuration() -> Vec<PathBuf> {
     if let Some(xdg) =
         std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))
     {
-        // Not the whole directory, because it may hold passwords (git-credential-store(1)).
+        // The directory itself is not returned, because it may hold passwords (git-credential-store(1)).
         paths.extend(["config", "ignore", "attributes"].map(|name| xdg.join("git").join(name)));
     }
     paths.retain(|path| path.exists());
@@ -32,7 +34,8 @@ fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from)
 }
 
-/// Returns the files that a file of the configuration names, and the files that its includes name.
+/// Returns the files that a configuration file and its includes name. Relative paths count from the directory of
+/// `file`.
 fn named_by(file: &Path) -> Vec<PathBuf> {
     let mut named = Vec::new();
     let Ok(config) = Config::open(file) else { return named };

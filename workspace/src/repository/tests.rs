@@ -1,4 +1,4 @@
-//! Whole repositories: examined, cloned, made and read, on real ones.
+//! Tests on real repositories, which are examined, cloned, made and read.
 
 use std::os::unix::fs::MetadataExt as _;
 

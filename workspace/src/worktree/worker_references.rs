@@ -1,10 +1,11 @@
-//! Tags and stashes of a worker: kept in the repository under names of its task, and restored in its next run.
+//! Keeps the tags and stashes of a worker in the repository, under names of its task, and restores them for its next run.
 //!
-//! Git keeps both for all worktrees at once. A worker's tags and stashes stand in its private part, so it can neither take nor move
-//! other workers'. After the run they are published as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
+//! In git, all worktrees of a repository share tags and stashes. A worker's git writes them to a private directory of the
+//! worktree instead, so that it can neither use nor move the tags and stashes of other workers. After the run they are
+//! published as `refs/tags/task/<id>/<name>` and `refs/stashes/<id>/<number>`.
 //!
-//! Only the log of `refs/stash` names the older stashes, so each of them gets a reference, or `git gc` would remove
-//! it. Branches outside of `task/` stay refused: commits on one would be lost without a report.
+//! Only the log of `refs/stash` names the older stashes. Each stash gets a reference here, without which `git gc` would
+//! remove it. Branches outside of `task/` are refused, because commits on them would be lost without a report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use crate::git::Source;
 use crate::links;
 use crate::name::Name;
 
-/// Limit on the kept tags, and on the kept stashes, of a task.
+/// Limit on the kept tags of a task, and on its kept stashes.
 const MOST: usize = 256;
-/// Limit on the depth of the names of tags.
+/// Limit on the slashes in the name of a tag.
 const DEPTH: usize = 16;
-/// Entry in the log of a kept reference.
+/// Message in the reflog of a kept reference.
 const TOLD: &str = "supervisor: kept from the run";
 
 /// Returns the prefix of a task's tags.
@@ -54,7 +55,7 @@ impl Private<'_> {
         self.dir().join("logs/refs/stash")
     }
 
-    /// Writes the kept references of the task to the place where a worker's git finds them.
+    /// Writes the kept references of the task to the private directory in which the worker's git looks for them.
     pub(crate) fn provide_kept(&self, source: &Source) -> Result<(), WorktreeError> {
         let failed = |path: PathBuf| move |source| WorktreeError::Private { path, source };
         for (name, tag) in under(source, &tags_of(self.id))? {
@@ -67,7 +68,7 @@ impl Private<'_> {
             .into_iter()
             .filter_map(|(name, stash)| Some((name.parse().ok()?, stash)))
             .collect();
-        // The newest stash has the lowest number, and stands last in a log.
+        // The newest stash has the lowest number, and is the last entry of a log.
         stashes.sort_by(|a, b| b.cmp(a));
         let Some((_, newest)) = stashes.last() else { return Ok(()) };
         let mut log = Vec::new();
@@ -85,7 +86,11 @@ impl Private<'_> {
         fs::write(self.stash(), format!("{newest}\n")).map_err(failed(self.stash()))
     }
 
-    /// Keeps the tags and stashes that the worker has made, and forgets the removed ones.
+    /// Publishes the tags and stashes of the worker, and removes the published ones that the worker has removed.
+    ///
+    /// # Errors
+    /// [`WorktreeError::KeptIncomplete`] if an object is missing; nothing is then changed.
+    /// [`WorktreeError::KeptTooMany`] if there are more than the limit; the others are kept.
     pub(crate) fn keep(&self, source: &Source, objects: &mut Objects<'_>) -> Result<(), WorktreeError> {
         let mut tags = BTreeMap::new();
         let more = collect(&self.own_tags(), &tags_of(self.id), DEPTH, &mut tags);
@@ -105,7 +110,7 @@ impl Private<'_> {
         Ok(())
     }
 
-    /// Returns the stashes, newest first. All except the newest are only in the log.
+    /// Returns the stashes, newest first. Only the log names the others.
     fn stashes(&self) -> Vec<Oid> {
         let Some(newest) = links::read(&self.stash()).and_then(|text| Oid::from_str(&text).ok()) else {
             return Vec::new();
@@ -121,7 +126,7 @@ impl Private<'_> {
     }
 }
 
-/// Finds the tags in a directory, and returns the number of tags beyond the limit.
+/// Adds the tags in a directory to `tags`, by full name. Returns the number of tags beyond the limit.
 fn collect(dir: &Path, prefix: &str, depth: usize, tags: &mut BTreeMap<String, Oid>) -> usize {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let mut more = 0;
@@ -157,7 +162,7 @@ fn under(source: &Source, prefix: &str) -> Result<BTreeMap<String, Oid>, Worktre
     Ok(references)
 }
 
-/// Makes these references the only kept ones of a task.
+/// Sets the kept references of a task to the given ones, and removes all others.
 fn keep_only(source: &Source, id: &Name, kept: &BTreeMap<String, Oid>) -> Result<(), WorktreeError> {
     let git = source.git();
     let failed = |error| WorktreeError::Publish { path: source.common.clone(), source: error };

@@ -1,4 +1,4 @@
-//! Events of attachments.
+//! Payloads of the events about attached files and artifacts, a snapshot for each kind of event.
 
 use super::done;
 use crate::testing::{alice, start};

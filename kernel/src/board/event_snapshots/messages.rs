@@ -1,4 +1,4 @@
-//! Events of messages to the agents of runs.
+//! Payloads of the events about messages to the agents of runs and about their terminals.
 
 use super::rendered_events;
 use crate::testing::{Bench, alice, start};

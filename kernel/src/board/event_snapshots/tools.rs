@@ -1,4 +1,4 @@
-//! Events of tool calls from workers' scripts.
+//! Payload of the event about a tool call from a worker's script.
 
 use super::reported;
 use crate::testing::{Bench, alice};

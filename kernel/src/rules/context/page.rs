@@ -23,7 +23,7 @@ pub(super) enum Rank {
 }
 
 impl Rank {
-    /// True if the parts of this rank form a series in time.
+    /// Returns true if the parts of this rank form a series in time.
     fn is_of_series(self) -> bool {
         match self {
             Rank::Latest | Rank::Comments | Rank::Attempts => true,

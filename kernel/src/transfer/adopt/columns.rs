@@ -1,6 +1,7 @@
-//! Treatment of each column of the other program's tables: imported, or left out for a reason.
+//! Treatment of each column in the tables of the other program (`hermes kanban`): its values are imported, or left out
+//! for a reason.
 //!
-//! A column or a table without an entry here is reported as unknown, so an import from a newer version of that
+//! A column or a table without an entry here is reported as unknown, so that an import from a newer version of the other
 //! program loses no data silently.
 
 use super::convert::{Notes, moment};
@@ -8,10 +9,10 @@ use crate::model::cell::Cell;
 use crate::transfer::cells::{key, number};
 use crate::transfer::peer::{PeerBoard, PeerRow};
 
-/// Treatment of a column's values.
+/// Treatment of the values of a column.
 #[derive(Clone, Copy)]
 enum ColumnUse {
-    /// The values are imported into some column.
+    /// The values are imported.
     Imported,
     /// The values are left out, for this reason.
     Omitted(&'static str),
@@ -20,7 +21,7 @@ enum ColumnUse {
 const CLAIM: ColumnUse = ColumnUse::Omitted("a claim of the other program is not valid here");
 const PROCESS: ColumnUse = ColumnUse::Omitted("a process of the other program is not watched here");
 
-/// Columns that are imported.
+/// Names of the imported columns, separated by spaces, for each table.
 const TAKEN: [(&str, &str); 7] = [
     (
         "tasks",
@@ -60,7 +61,8 @@ fn fate(table: &str, column: &str) -> ColumnUse {
     }
 }
 
-/// Reports every value that is not imported.
+/// Notes each value that is not imported, and each text that is changed on import because its bytes are not UTF-8.
+/// NULL is not noted.
 pub(super) fn add_notes(peer: &PeerBoard, notes: &mut Notes) {
     for table in &peer.unknown {
         notes.omitted(&PeerRow::new(), &format!("table {table} is not known to this program"));
@@ -87,10 +89,10 @@ pub(super) fn add_notes(peer: &PeerBoard, notes: &mut Notes) {
     }
 }
 
-/// Returns a description of a value that is not imported because of its form.
+/// Returns the reason why a value is not imported as it is: its form does not fit the column.
 fn unfit(table: &str, row: &PeerRow, column: &str) -> Option<&'static str> {
     let is_time = matches!(column, "started_at" | "completed_at" | "ended_at" | "last_heartbeat_at");
-    // A `created_at` of another form is replaced, which its own note says.
+    // `created_at` is not among these columns: an unusable one is replaced, and the replacement has a note.
     if is_time && moment(row, column).is_none() {
         return Some("no times of the years 1970 to 9999");
     }

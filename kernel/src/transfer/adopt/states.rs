@@ -86,7 +86,7 @@ fn changes_to(
     })
 }
 
-/// True if a task is done or archived.
+/// Returns true if a task is done or archived.
 pub(super) fn is_over(row: &PeerRow) -> bool {
     matches!(text(row, "status").as_deref(), Some("done" | "archived"))
 }

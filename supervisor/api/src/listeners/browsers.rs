@@ -1,4 +1,5 @@
-//! Listener of the dashboard. Its pages identify the caller first and call the API afterwards.
+//! Listener of the dashboard. The dashboard identifies the owner of a session first, and calls the API for the owner
+//! afterwards.
 
 use std::io;
 use std::net::TcpListener as StdTcpListener;
@@ -16,11 +17,11 @@ use super::serve::{BoundedListener, ListenerContext, ApiRouter, CallerKind};
 use crate::identity::Peer;
 use setup::browsers::Owner;
 
-/// Accepts browsers on a runtime until `stop`. Each request that reaches `pages` carries the peer
+/// Accepts browsers on the runtime `rooms` until `stop`. Each request that reaches `pages` has the extension
 /// [`Browser`](crate::Peer::Browser).
 ///
 /// # Errors
-/// The runtime cannot use the listener.
+/// Fails if the listener cannot be registered with the runtime.
 pub fn serve_browsers(
     shared: &ListenerContext,
     pages: Router,
@@ -32,7 +33,7 @@ pub fn serve_browsers(
     let _entered = runtime.enter();
     let listener = TcpListener::from_std(listener)?;
     let api = ApiRouter { router: pages, admission: Arc::clone(&shared.api.admission) };
-    // Connections end together with the listener.
+    // The connections end when the listener ends, and not only when the daemon ends.
     let shared = ListenerContext { api, stop: stop.clone(), ..shared.clone() };
     let bounded = Arc::new(BoundedListener::new(CallerKind::Browser, &shared, runtime.clone()));
     shared.tasks.spawn_on(bounded.accept_all(listener, stop), runtime);

@@ -15,7 +15,7 @@ use base::failure::Failure;
 use base::paths::Root;
 use host::manager_socket::OperatorSocket;
 
-/// Access of workers to the board on this host.
+/// Sockets through which the workers on this host reach the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sockets {
     /// Each run has a Unix socket of its own.
@@ -27,7 +27,7 @@ pub enum Sockets {
 /// Bound listeners that belong to no single run.
 #[derive(Debug)]
 pub struct Listeners {
-    /// None if the service manager holds the socket.
+    /// Listener of the operator's socket; none if the service manager accepts its connections.
     operator: Option<StdUnixListener>,
     members: StdUnixListener,
     probes: mpsc::Receiver<UnixStream>,
@@ -35,15 +35,15 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Binds the listeners, and makes the operator's self-probe. The root's lock is held, so an existing socket file
-    /// belongs to a dead daemon, unless a service manager listens there.
+    /// Binds the listeners, and creates the bell with which the daemon probes its own operator's socket. The caller holds
+    /// the root's lock, so an existing socket file belongs to a dead daemon, unless a service manager listens there.
     pub fn bind(root: &Root, sockets: Sockets, operator: OperatorSocket) -> Result<(Self, SelfProbe), Failure> {
         let operator = match operator {
             OperatorSocket::Passed(listener) => Some(listener),
             OperatorSocket::Held => None,
             OperatorSocket::Free => Some(bind_unix(&root.operator_socket(), 0o600)?),
         };
-        // Closed to every user until a tenant has members.
+        // The mode keeps every user but the owner out until a tenant has members.
         let members = bind_unix(&root.members_socket(), 0o600)?;
         let loopback = match sockets {
             Sockets::Unix => None,
@@ -58,7 +58,7 @@ impl Listeners {
         self.loopback.as_ref().and_then(|l| l.local_addr().ok()).map(|address| address.port())
     }
 
-    /// Serves until the daemon stops; requests in progress are answered first.
+    /// Starts the tasks that serve the listeners until the daemon stops. Requests in progress are still answered then.
     pub fn serve(self, shared: &ListenerContext, runs: &RunListeners) -> Result<(), Failure> {
         let failed = |e: std::io::Error| Failure::failed(format!("failed to serve a socket: {e}"));
         let bounded = Arc::new(BoundedListener::new(CallerKind::Operator, shared, Handle::current()));
@@ -68,7 +68,7 @@ impl Listeners {
         });
         let listener = listener.transpose().map_err(failed)?;
         shared.tasks.spawn(bounded.accept_all(ProbedListener::new(listener, self.probes), shared.stop.clone()));
-        // Served on the workers' runtime, so that members cannot slow down operators.
+        // Members are served on the workers' runtime, so that they cannot slow down operators.
         self.members.set_nonblocking(true).map_err(failed)?;
         let members = UnixListener::from_std(self.members).map_err(failed)?;
         let bounded = Arc::new(BoundedListener::new(CallerKind::Member, shared, runs.runtime()));

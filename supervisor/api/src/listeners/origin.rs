@@ -8,7 +8,7 @@ use super::connection_limits::ConnectionGroup;
 /// Limit on the examined ancestors of a process.
 const ABOVE: usize = 64;
 
-/// True if a group's connections belong to a run.
+/// Returns true if a group's connections belong to a run.
 pub(super) fn is_of(group: ConnectionGroup, run: &Run) -> bool {
     match group {
         ConnectionGroup::User(uid) => run.worker_uid == Some(uid),
@@ -18,7 +18,7 @@ pub(super) fn is_of(group: ConnectionGroup, run: &Run) -> bool {
     }
 }
 
-/// True if a process is the worker or its descendant. An orphaned process becomes a child of the worker's shim.
+/// Returns true if a process is the worker or its descendant. An orphaned process becomes a child of the worker's shim.
 fn is_beneath(pid: i32, worker: i32) -> bool {
     let parent =
         |pid: i32| ProcessStat::of_process(pid).ok().map(|stat| stat.parent).filter(|parent| *parent > 1);

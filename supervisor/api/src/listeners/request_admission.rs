@@ -1,4 +1,5 @@
-//! Admission of requests: limits what a run or a tenant may have in progress and request per second.
+//! Admission of requests: limits the requests per second of a run, and the requests, bytes and uploads that a run or a
+//! tenant may have in progress.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use base::failure::Failure;
 use base::response::REST;
 use service::{BoardHandle, Service};
 
-/// Interval between two events or log lines about the throttling of a run.
+/// Smallest interval between two events about the throttling of a run, and between two log lines about it.
 const NOTED: Duration = Duration::from_mins(1);
 
 /// Admission control for the workers of one daemon.
@@ -25,7 +26,7 @@ pub struct RequestAdmission {
     usage: Mutex<UsageTable>,
 }
 
-/// Origin of an admitted request.
+/// Origin of an admitted request, whose usage is counted.
 #[derive(Debug)]
 struct AdmittedRequest {
     admission: Arc<RequestAdmission>,
@@ -40,10 +41,10 @@ impl RequestAdmission {
         RequestAdmission { service, usage: Mutex::new(UsageTable::new()) }
     }
 
-    /// Counts a request of a run, before any other part of it is used.
+    /// Counts a request of a run, before any other part of the request is read.
     ///
     /// # Errors
-    /// The run exceeds its request rate, and is paused now.
+    /// Fails if the run exceeds its request rate. The run is then paused for [`REST`].
     pub fn count(&self, run: RunKey) -> Result<(), Failure> {
         let rate = self.service.config().api.requests_per_second_per_run;
         let now = Instant::now();
@@ -66,7 +67,8 @@ impl RequestAdmission {
         (until > Instant::now()).then_some(until)
     }
 
-    /// Makes a refusal, and records it from time to time: as an event of the run's task, and in the log.
+    /// Returns the refusal of a request. Also records it as an event of the run's task and in the log, at most once per
+    /// [`NOTED`] and run.
     fn refuse(&self, board: Option<&BoardHandle>, run: RunKey, bound: ReachedLimit) -> Failure {
         let ReachedLimit { owner, limit, key } = bound;
         let now = Instant::now();
@@ -85,7 +87,7 @@ impl RequestAdmission {
             .hint(format!("wait a moment and send it again; the bound is {key} in [api] of supervisor.toml"))
     }
 
-    /// Admits a counted request. None for an operator, who is limited by the number of connections alone.
+    /// Admits a counted request. Returns none for an operator, who is limited only by the number of connections.
     pub fn admit(self: &Arc<Self>, caller: &IdentifiedCaller) -> Result<Option<RequestPermit>, Failure> {
         let Some(run) = caller.counted() else { return Ok(None) };
         let tenant = match &caller.identity {
@@ -126,11 +128,11 @@ pub(super) fn note(board: &BoardHandle, run: RunId, bound: &'static str) {
     writer.submit(move |board| board.note_throttled(run, bound), noted);
 }
 
-/// Admission of a worker's request. The request counts until this is dropped.
+/// Admission of a worker's or member's request. The request counts as in progress until this is dropped.
 #[derive(Debug)]
 pub struct RequestPermit(Arc<AdmittedRequest>);
 
-/// Permits of a verb, held until the verb has finished, even if its request no longer waits.
+/// Permits of a verb. They are held until the verb has finished, even if the caller has closed the connection.
 #[derive(Debug)]
 pub struct VerbPermits {
     _permits: [Option<OwnedSemaphorePermit>; 2],
@@ -143,16 +145,16 @@ impl VerbPermits {
     }
 }
 
-/// Bytes reserved for a caller, until dropped.
+/// Bytes that are reserved for a caller until this is dropped.
 #[derive(Debug)]
 pub struct Reserved(Arc<AdmittedRequest>, usize);
 
-/// An upload in progress, until dropped.
+/// Upload that counts as in progress until this is dropped.
 #[derive(Debug)]
 pub struct Upload(Arc<AdmittedRequest>);
 
 impl RequestPermit {
-    /// Waits for a permit to process the request, which is held until dropped.
+    /// Waits for one of the run's permits to process a request. Returns none if the run has no account any more.
     pub async fn processing_permit(&self) -> Option<OwnedSemaphorePermit> {
         let permits =
             self.0.admission.usage().runs.get(&self.0.counted_for.run).map(|counters| Arc::clone(&counters.permits));
@@ -160,7 +162,7 @@ impl RequestPermit {
         permits?.acquire_owned().await.ok()
     }
 
-    /// Takes the run's only permit for a slow request.
+    /// Takes the run's only permit for a slow request. Fails if another request of the run has it.
     pub(crate) fn slow_permit(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let long =
             self.0.admission.usage().runs.get(&self.0.counted_for.run).map(|counters| Arc::clone(&counters.slow_permit));
@@ -170,14 +172,15 @@ impl RequestPermit {
         })
     }
 
-    /// Reserves bytes of a body or a reply.
+    /// Reserves bytes for a body or a reply. Fails if the run, its tenant or the daemon would exceed its limit.
     pub fn reserve(&self, bytes: usize) -> Result<Reserved, Failure> {
         let config = self.0.admission.service.config();
         let reserved = self.0.admission.usage().reserve(&self.0.counted_for, bytes, &config.api);
         reserved.map(|()| Reserved(Arc::clone(&self.0), bytes)).map_err(|bound| self.0.refuse(bound))
     }
 
-    /// Refuses a connection of the caller's run because each of its others has a request in progress.
+    /// Returns the refusal of a connection of the caller's run, because each of its other connections has a request in
+    /// progress.
     pub(crate) fn refuse_connection(&self, bound: connection_limits::ConnectionLimit) -> Failure {
         let owner = format!("{}:", self.0.counted_for.run());
         self.0.refuse(ReachedLimit { owner, limit: bound.to_string(), key: "connections_per_worker" })

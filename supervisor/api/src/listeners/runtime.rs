@@ -5,18 +5,18 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use base::failure::Failure;
 
-/// Number of threads that process workers' requests; they never block.
+/// Number of threads of each runtime that process workers' requests. These threads never block.
 const THREADS: usize = 1;
-/// Number of threads on which workers' requests read the board and write files. More than processors would only wait
-/// for each other; further requests queue in order.
+/// Largest number of threads of each runtime on which workers' requests read the board and write files. With more
+/// threads than processors, the threads would only wait for each other; further requests queue in order.
 const BLOCKING: usize = 8;
 
 /// Runtimes of the workers' listeners. No request of a worker runs on the threads of the operator's socket, the owner
 /// loop or the dispatcher.
 #[derive(Debug)]
 pub struct WorkersRuntime {
-    /// Accepts connections and refuses excess ones. All workers may share one queue, so no other work may hold up its
-    /// thread.
+    /// Accepts connections and refuses excess ones. Its thread does no other work, because all workers may share one
+    /// queue of connections.
     accepting: Option<Runtime>,
     /// Serves admitted connections.
     serving: Option<Runtime>,
@@ -47,14 +47,16 @@ impl WorkersRuntime {
 
 impl Drop for WorkersRuntime {
     fn drop(&mut self) {
-        // May run on a thread of another runtime, which must not wait for these threads.
+        // `drop` may run on a thread of another runtime. Dropping a `Runtime` there panics, because it would wait for
+        // its threads, so the threads are left to end by themselves.
         for runtime in self.accepting.take().into_iter().chain(self.serving.take()) {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Raises the descriptor limit to the hard limit, and returns it. Workers get limits of their own.
+/// Raises the descriptor limit of the daemon to its hard limit (`getrlimit(2)`). Returns the limit in effect, which is
+/// the previous one if it cannot be raised. Workers get limits of their own.
 pub fn raise_descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

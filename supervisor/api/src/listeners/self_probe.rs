@@ -1,5 +1,5 @@
-//! Self-probe of the operator's listener: the daemon opens a connection to itself, which is accepted, read and
-//! answered like any other.
+//! Self-probe of the operator's listener for the watchdog: the daemon makes a connection to itself, which is accepted,
+//! read and answered like any other.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: supervisor\r\nconnection: close
 /// Sender of self-probes.
 #[derive(Debug)]
 pub struct SelfProbe {
-    /// Connections to the listener, one at a time: the prober waits for the response.
+    /// Connections to the listener, one at a time, because a probe waits for its response.
     connections: mpsc::Sender<UnixStream>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct ProbedListener {
     probes: Mutex<mpsc::Receiver<UnixStream>>,
 }
 
-/// Makes a prober, and the receiver for its listener.
+/// Returns the sender of probes, and the receiver for the listener.
 pub(super) fn self_probe() -> (SelfProbe, mpsc::Receiver<UnixStream>) {
     let (connections, probes) = mpsc::channel(1);
     (SelfProbe { connections }, probes)
@@ -52,7 +52,7 @@ impl Accept for ProbedListener {
         tokio::select! {
             // Both are cancel-safe: a connection that is not taken stays in its queue.
             accepted = accepted => accepted.map(|(stream, _)| stream),
-            // If the prober is gone, only the socket remains.
+            // If the sender of probes was dropped, only the socket is accepted from.
             Some(stream) = probes.recv() => Ok(stream),
         }
     }
@@ -62,7 +62,7 @@ impl SelfProbe {
     /// Waits until the listener has responded.
     ///
     /// # Errors
-    /// No listener accepts any more, or descriptors are exhausted.
+    /// Fails if the listener was dropped or closed the connection, or if no descriptors are left.
     pub async fn probe(&self) -> io::Result<()> {
         let (mut near, far) = UnixStream::pair()?;
         self.connections.send(far).await.map_err(|_| io::ErrorKind::BrokenPipe)?;

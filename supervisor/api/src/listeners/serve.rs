@@ -223,7 +223,7 @@ impl BoundedListener {
         Arc::clone(refusals.entry(bound).or_insert_with(|| refusal(&bound.to_string()).into()))
     }
 
-    /// True if no line about a group has been logged for a while.
+    /// Returns true if no line about a group has been logged for a while.
     fn is_news(&self, group: ConnectionGroup) -> bool {
         let now = Instant::now();
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);

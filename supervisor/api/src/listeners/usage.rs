@@ -59,7 +59,7 @@ impl Bucket {
         self.tokens -= 1.0;
     }
 
-    /// True if the bucket was unused for so long that it is full.
+    /// Returns true if the bucket was unused for so long that it is full.
     pub(super) fn is_forgotten(&self, now: Instant) -> bool {
         now.duration_since(self.at) > FORGOTTEN
     }
@@ -89,7 +89,7 @@ impl CallerUsage {
         some
     }
 
-    /// True if there is no usage, and was none for a while.
+    /// Returns true if there is no usage, and was none for a while.
     pub(super) fn is_unused(&self, now: Instant) -> bool {
         let busy = self.requests + self.uploads + self.bytes > 0;
         !busy && self.bucket.is_forgotten(now)

@@ -1,4 +1,4 @@
-//! Listener of the bridge: one request per connection, with limits that apply before a method is called.
+//! Listener of the A2A bridge: serves one request per connection, with limits that apply before a method is called.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -35,11 +35,11 @@ use setup::config::a2a::A2aConfig;
 /// Time limits of a request's head, and of its body.
 const HEAD: Duration = Duration::from_secs(10);
 const BODY: Duration = Duration::from_secs(30);
-/// Size limit of a body, in bytes; a message has 1 MiB.
+/// Size limit of a body, in bytes. A message may have 1 MiB, and its encoding needs more.
 const BODY_BYTES: usize = 2 << 20;
-/// Longest life of a connection. A stream ends earlier.
+/// Longest duration of a connection. A stream ends earlier.
 const LONGEST: Duration = Duration::from_mins(61);
-/// Pause after a failed accept, such as without descriptors.
+/// Pause after a failed accept, for instance if no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Pause after the first failed try to listen, and the longest pause.
@@ -56,7 +56,7 @@ struct A2aListener {
     stop: CancellationToken,
 }
 
-/// Limit that a connection counts against.
+/// Group of connections or requests in which a connection counts.
 #[derive(Debug)]
 enum CountedAgainst {
     /// Unauthenticated connections.
@@ -65,7 +65,7 @@ enum CountedAgainst {
     Sender(#[expect(dead_code, reason = "it is held until it is dropped")] OwnedSemaphorePermit),
 }
 
-/// Serves other agents until stopped. Returns at once if the configuration offers nothing.
+/// Serves other agents until stopped. Returns at once if the configuration has no address to listen at.
 pub(super) fn serve(
     service: Arc<Service>,
     stop: CancellationToken,
@@ -97,7 +97,8 @@ async fn accept_all(service: Arc<Service>, stop: CancellationToken) {
     served.wait().await;
 }
 
-/// Listens at the configured address, read anew at each try. None if nothing is offered, or if the daemon ends first.
+/// Listens at the configured address, which is read anew at each try. Returns none if no address is configured, or if
+/// the daemon ends first.
 async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListener> {
     let mut pause = FIRST_TRY;
     let mut told = None;
@@ -112,7 +113,7 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
             Err(error) => {
                 let why = format!("cannot listen on {at}: {error}");
                 service.set_bridge(Some(why.clone()));
-                // Logged once, until the reason changes.
+                // A reason is logged only when it differs from the last one.
                 if told.as_ref() != Some(&why) {
                     tracing::error!(%at, %error, hint = "it is tried again: free the address, or set another a2a.listen", "a2a_not_served");
                 }
@@ -139,9 +140,9 @@ async fn converse(shared: Arc<A2aListener>, stream: TcpStream, connection: Unaut
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false).max_buf_size(64 << 10);
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), answering));
     tokio::select! {
-        // An error here means that the client has gone.
+        // An error means that the client closed the connection.
         ended = tokio::time::timeout(LONGEST, connection.as_mut()) => drop(ended),
-        // Evicted: the connection is unauthenticated, and newer ones need its place.
+        // The connection is unauthenticated, and newer connections need its place.
         () = end.cancelled() => {}
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
@@ -177,10 +178,10 @@ async fn answer(shared: &Arc<A2aListener>, request: Http<Incoming>, counted: &Mu
     }
 }
 
-/// Refuses a request of a page in a browser, and a request under another host name than this service's.
+/// Refuses a request of a browser's page, and a request under a host name that is not this service's (DNS rebinding).
 fn check_client<B>(config: &A2aConfig, request: &Http<B>) -> Result<(), (StatusCode, &'static str)> {
     let headers = request.headers();
-    // A browser says `none` of an address that its user has typed.
+    // A browser sends `none` for an address that its user has typed.
     let mut sites = headers.get_all("sec-fetch-site").iter();
     if headers.contains_key(header::ORIGIN) || sites.any(|site| site != "none") {
         return Err((StatusCode::FORBIDDEN, "pages of a browser are not served"));
@@ -215,7 +216,7 @@ async fn rpc(
             return with(reply, header::RETRY_AFTER, &pause.as_secs().max(1).to_string());
         }
     };
-    // The connection now counts for its sender, and its place among the unauthenticated ones is free.
+    // From now on, the connection counts among its sender's requests, and not among the unauthenticated connections.
     *counted.lock().unwrap_or_else(PoisonError::into_inner) = CountedAgainst::Sender(room);
     let version = request
         .headers()
@@ -224,7 +225,7 @@ async fn rpc(
         .unwrap_or_default()
         .trim()
         .to_owned();
-    // Read only now: an unauthenticated client's body is never buffered.
+    // The body is read only now, so that the body of an unauthenticated client is never buffered.
     let body = Limited::new(request.into_body(), BODY_BYTES).collect();
     let body = match tokio::time::timeout(BODY, body).await {
         Ok(Ok(body)) => body.to_bytes(),

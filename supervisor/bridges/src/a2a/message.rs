@@ -67,7 +67,7 @@ pub(super) struct SendConfiguration {
 }
 
 impl SendConfiguration {
-    /// True if the response waits until the task rests.
+    /// Returns true if the response waits until the task rests.
     pub(super) fn waits(&self) -> bool {
         !self.return_immediately.unwrap_or_else(|| self.blocking == Some(false))
     }

@@ -1,4 +1,4 @@
-//! Senders: identifies them by their bearer tokens, and limits their requests.
+//! Identifies the senders of A2A requests by their bearer tokens, and limits their requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use service::Service;
 use setup::config::Config;
 use setup::config::a2a::A2aSender;
 
-/// Limit on the requests of one sender in progress, streams included.
+/// Limit on the requests in progress of one sender, streams included.
 const AT_ONCE: usize = 16;
 /// Period of the limit on requests.
 const WINDOW: Duration = Duration::from_mins(1);
@@ -25,7 +25,7 @@ pub(super) struct A2aCaller {
 }
 
 impl A2aCaller {
-    /// Returns the mark of its tasks.
+    /// Returns the name by which the tasks of the sender are recognised.
     pub(super) fn mark(&self) -> String {
         format!("a2a:{}", self.name)
     }
@@ -41,7 +41,8 @@ impl A2aCaller {
 pub(super) enum SenderRefusal {
     /// The token is missing or unknown.
     Unknown,
-    /// Too many requests per minute, or in progress; with the pause before another try.
+    /// The sender has sent too many requests in a minute, or has too many in progress. The value is the pause before
+    /// another try.
     TooMuch(Duration),
 }
 
@@ -53,8 +54,8 @@ struct SenderUsage {
     permits: Arc<Semaphore>,
 }
 
-/// Tokens of one configuration. Secrets are read together with the configuration, so a changed one applies after a
-/// reload.
+/// Digests of the senders' tokens, for one configuration. They are read again for each new configuration, so a changed
+/// secret applies after a reload.
 #[derive(Debug)]
 struct SenderTokens {
     config: Arc<Config>,
@@ -68,7 +69,8 @@ pub(super) struct Senders {
 }
 
 impl Senders {
-    /// Admits a request by its headers. The returned permit counts it as in progress until it is dropped.
+    /// Identifies the sender of a request by its headers and counts the request. The returned permit counts it as in progress
+    /// until it is dropped.
     pub(super) fn admit(
         &self,
         service: &Service,
@@ -108,7 +110,7 @@ impl Senders {
             let digests = config.a2a.senders.iter().filter_map(read).collect();
             *known = Some(SenderTokens { config: Arc::clone(config), digests });
         }
-        // Digests are compared, so that the time reveals nothing about a token.
+        // The digests of tokens are compared, so that the time of the comparison reveals nothing about a token.
         known.as_ref()?.digests.iter().find(|(own, _)| own == digest).map(|(_, name)| name.clone())
     }
 

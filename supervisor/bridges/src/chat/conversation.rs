@@ -1,4 +1,4 @@
-//! Interprets messages: as a command, a reply about a task, or a mention.
+//! Interprets the messages of a chat as commands, replies about tasks, or mentions of profiles, and carries them out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use setup::automation::chat::{ChatFile, IncomingMessage, May, Sender};
 use setup::config::notify::Kind;
 use verbs::{Answer, Approve, Comment, Deny};
 
-/// Size limit of a message, in bytes.
+/// Limit on a message, in bytes.
 const LONGEST: usize = 16 << 10;
-/// Time limit of a message.
+/// Time limit for carrying out a message.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A chat, with its recent rate of messages.
+/// Chat, with the recent rate of its messages.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) service: Arc<Service>,
@@ -46,7 +46,7 @@ enum MessageKind {
 }
 
 impl Conversation {
-    /// Carries out a message. Returns the reply; none if the message is not for this chat.
+    /// Carries out a message. Returns the reply; none if the message is not meant for this program.
     pub(super) async fn reply_to(&mut self, incoming: &IncomingMessage) -> Option<String> {
         let now = Instant::now();
         let Some(sender) = self.chat.sender(&incoming.sender).cloned() else {
@@ -60,7 +60,7 @@ impl Conversation {
         };
         let meaning = meaning(incoming);
         if matches!(meaning, MessageKind::Words) && !incoming.is_direct && !incoming.text.contains('@') {
-            // Ordinary talk of a group is ignored.
+            // Ordinary messages in a group are for its members.
             return None;
         }
         self.service.chats().received(&self.name);
@@ -135,10 +135,10 @@ async fn known(command: &mut ChatCommand<'_>, word: &str, line: &str) -> Result<
     }
 }
 
-/// Splits the first line into words like a shell. Later lines belong to the verb.
+/// Splits the first line into words as a shell does. The verb reads the later lines itself.
 fn words(line: &str) -> Result<Vec<String>, Failure> {
     let first = line.lines().next().unwrap_or_default();
-    // Phones replace typed quotes and dashes by these characters.
+    // Keyboards of phones replace typed quotes and dashes with these characters.
     let first = first.replace(['“', '”', '„'], "\"").replace(" —", " --");
     shlex::split(&first).ok_or_else(|| Failure::usage("a quote is not closed"))
 }
@@ -153,7 +153,8 @@ fn choose_board(command: &mut ChatCommand<'_>, words: &mut Vec<String>) -> Resul
     command.require_reach(&command.board)
 }
 
-/// Handles a reply to a message about a task: as the answer to its question, or a comment.
+/// Handles a reply to a message about tasks: as the answer to the only open question or request among them, else as a
+/// comment on the only task.
 async fn about(command: &ChatCommand<'_>, message: &str) -> Result<String, Failure> {
     command.require_reach(&command.board)?;
     permit(command, May::Mutate, "answer")?;
@@ -187,7 +188,7 @@ async fn about(command: &ChatCommand<'_>, message: &str) -> Result<String, Failu
     }
 }
 
-/// Handles a number: as the answer to the only open question or request here.
+/// Handles a number as the answer to the only open question or request in this chat.
 async fn number(command: &ChatCommand<'_>) -> Result<String, Failure> {
     command.require_reach(&command.board)?;
     permit(command, May::Mutate, "answer")?;
@@ -255,11 +256,11 @@ fn text(command: &ChatCommand<'_>) -> String {
     command.incoming.text.trim().to_owned()
 }
 
-/// True if messages without a chat go to this one.
+/// Returns true if messages that name no chat are sent to this chat.
 fn is_main(command: &ChatCommand<'_>) -> bool {
     let config = command.service.config();
     let channel = config.notify.channels.get(&command.chat.channel);
-    // The program behind a webhook chooses the chat of such a message.
+    // The program behind a webhook chooses the chat of such a message, so it may be this one.
     channel.is_some_and(|channel| {
         channel.kind == Kind::Webhook || channel.to.as_deref() == Some(command.incoming.chat.as_str())
     })

@@ -184,7 +184,7 @@ async fn reached(command: &ChatCommand<'_>, name: ScheduleName) -> Result<Vec<Sc
     Ok(lines)
 }
 
-/// True if a verb is open to chats.
+/// Returns true if a verb is open to chats.
 pub(super) fn is_open(verb: &str) -> bool {
     ROWS.iter().any(|row| row.name == verb)
 }

@@ -48,7 +48,7 @@ pub(super) fn bounded(text: &str) -> String {
     lines.trim_end().to_owned()
 }
 
-/// True if a text as plain lines fits completely, with space for more characters.
+/// Returns true if a text as plain lines fits completely, with space for more characters.
 pub(super) fn has_room_for(text: &str, more: usize) -> bool {
     text.trim_end().lines().map(|line| line_of(line).chars().count() + 1).sum::<usize>() + more <= LONGEST
 }

@@ -1,5 +1,7 @@
-//! Telegram bridge, by long polling (`getUpdates`). The next request confirms an update after it was carried out; a
-//! repeated one has the same id.
+//! Telegram bridge, by long polling (`getUpdates`).
+//!
+//! A request confirms the updates that were handled before, by its offset. If the bridge ends before, the service sends
+//! these updates again, with the same ids, by which the conversation recognizes them.
 
 use std::time::Duration;
 
@@ -12,13 +14,13 @@ use super::bridge::Bridge;
 use delivery::notify::Undelivered;
 use setup::automation::chat::IncomingMessage;
 
-/// Time for which the service holds a request without updates.
+/// Time for which the service delays its response if there are no updates.
 const POLL: Duration = Duration::from_secs(50);
-/// Additional time limit of a response.
+/// Time limit of a response, beyond the delay of the service.
 const MARGIN: Duration = Duration::from_secs(15);
 /// Limit on the updates of one response.
 const BATCH: u32 = 20;
-/// Pause after an empty response that came at once, in case a service does not wait.
+/// Pause after an empty response that came at once, so that a service that ignores the delay is not polled in a loop.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
@@ -30,7 +32,7 @@ struct Me {
 #[derive(Debug, Deserialize)]
 struct Update {
     update_id: i64,
-    /// Parsed separately, so that an unknown form is skipped.
+    /// Parsed separately, so that a message of an unknown form is skipped and does not make the response unreadable.
     #[serde(default)]
     message: Value,
 }
@@ -45,7 +47,7 @@ struct TelegramMessage {
     #[serde(default)]
     is_topic_message: bool,
     reply_to_message: Option<RepliedTo>,
-    /// Origin of a forwarded message, which is another's.
+    /// Origin of a forwarded message, whose text comes from another sender.
     forward_origin: Option<Value>,
     forward_date: Option<i64>,
     /// Bot through which the message was made.
@@ -74,7 +76,7 @@ struct RepliedTo {
     from: Option<TelegramUser>,
 }
 
-/// Handles messages until `stop`.
+/// Handles messages until `stop`. Fails if the service cannot be reached or its response cannot be read.
 pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(), Undelivered> {
     let mut conversation = bridge.conversation();
     let me: Me = read(bridge.api().telegram("getMe", &json!({}), MARGIN).await?)?;
@@ -90,7 +92,7 @@ pub(super) async fn run(bridge: &Bridge, stop: &CancellationToken) -> Result<(),
         });
         let asked = Instant::now();
         let api = bridge.api();
-        // A dropped request loses nothing: updates that were not confirmed come again.
+        // A dropped request loses no update: the service sends unconfirmed updates again.
         let updates = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             answer = api.telegram("getUpdates", &body, POLL + MARGIN) => read::<Vec<Update>>(answer?)?,
@@ -115,7 +117,8 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Undelivered> 
     serde_json::from_value(value).map_err(|e| Undelivered::later(format!("the answer cannot be read: {e}")))
 }
 
-/// Returns a person's own words in a message; none for forwarded or foreign ones.
+/// Returns a message that a person wrote to the bot. Returns none for messages of bots, for forwarded messages, and for
+/// messages in the name of a chat or through another bot.
 fn incoming(me: &Me, update: i64, message: Value) -> Option<IncomingMessage> {
     let message: TelegramMessage = serde_json::from_value(message).ok()?;
     let from = message.from.filter(|from| !from.is_bot)?;
@@ -141,7 +144,8 @@ fn incoming(me: &Me, update: i64, message: Value) -> Option<IncomingMessage> {
     })
 }
 
-/// Removes the bot's name from a command; none if the command is for another bot.
+/// Returns the text without the bot's name in a command such as `/list@name`. Returns none if the command is for
+/// another bot.
 fn addressed(me: &Me, text: String) -> Option<String> {
     let word = text.split_whitespace().next().unwrap_or_default();
     let Some((command, bot)) = word.strip_prefix('/').and_then(|word| word.split_once('@')) else {

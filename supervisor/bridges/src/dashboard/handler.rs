@@ -80,7 +80,7 @@ impl Dashboard {
         Dashboard { listeners: listeners.clone() }
     }
 
-    /// Handles a request, after the checks that no page of another origin made it.
+    /// Handles a request after checking that no page of another origin made it.
     async fn handle(&self, target: &PathTarget, peer: &Peer, request: Request) -> Result<Response, Failure> {
         let Peer::Browser(browser) = *peer else { return Err(guard::no_session()) };
         let service = Arc::clone(&self.listeners.service);
@@ -156,7 +156,8 @@ impl Dashboard {
     }
 }
 
-/// Redirects a browser without a session to the page that takes a link, which leads back.
+/// Redirects a browser without a session to the page that accepts a sign-in link. That page leads back to `asked`
+/// afterwards.
 fn to_the_link(asked: Option<&PathAndQuery>) -> Response {
     let to = match asked.map(PathAndQuery::as_str) {
         None | Some("/") => "/open".to_owned(),
@@ -174,7 +175,7 @@ fn absent() -> Failure {
     Failure::new(Code::NotFound, "the dashboard has no such file").hint("the dashboard begins at /board")
 }
 
-/// Formats a refusal as plain text, for a browser that shows nothing else.
+/// Formats a refusal as plain text, for a browser that requests a page.
 fn plain(failure: &Failure) -> Response {
     let status = StatusCode::from_u16(failure.code.http()).unwrap_or(StatusCode::FORBIDDEN);
     let hint = failure.hint.as_deref().unwrap_or(failure.code.next_step());

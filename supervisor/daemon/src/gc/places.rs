@@ -1,4 +1,4 @@
-//! Checks before a removal: only real directories of the expected owner, and only under a lease.
+//! Checks and leases before a removal. Only directories that are not links are removed, as their owner, and under a lease.
 
 use std::fs::Metadata;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use super::CollectResult;
 use host::job::{self, JobFailure};
 use host::worker_user::job_user;
 
-/// Reads the metadata of a directory. Any other kind of file does not belong to this program.
+/// Returns the metadata of a directory. A file of another type was not made by this program.
 pub(super) fn directory(path: &Path) -> Result<Metadata, CollectResult> {
     match std::fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => Ok(meta),
@@ -27,13 +27,13 @@ pub(super) fn own_uid() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// Returns the user to become for files of another user.
+/// Returns the user for a job process on files of `uid`; none if they belong to this process's user.
 pub(super) fn identity(uid: u32) -> Option<Identity> {
     (uid != own_uid()).then(|| job_user(uid))
 }
 
-/// Takes the lease on a directory, so that no run starts in it meanwhile. Waits for another removal of the directory,
-/// after which it is absent.
+/// Takes the lease on a directory, so that no run starts in it during the removal. Waits for another removal of the
+/// directory, after which it is absent.
 pub(super) fn lease(
     leases: &Path,
     path: &Path,
@@ -48,7 +48,7 @@ pub(super) fn lease(
     })
 }
 
-/// Measures `base/name` under a user, including the directory itself.
+/// Measures `base/name` in a job process, including the directory itself.
 pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> Result<Size, CollectResult> {
     let job = Job::Measure { base: base.to_owned(), name: name.clone() };
     match job::work(identity, Vec::new(), vec![base.join(name.as_str())], job).map_err(stuck)? {
@@ -57,7 +57,7 @@ pub(super) fn measure(identity: Option<Identity>, base: &Path, name: &Name) -> R
     }
 }
 
-/// Converts the failure of a job, with its remedy.
+/// Converts the failure of a job, with its remedy in the text.
 pub(super) fn stuck(failure: JobFailure) -> CollectResult {
     CollectResult::Stuck(match failure.hint {
         Some(hint) => format!("{} ({hint})", failure.message),

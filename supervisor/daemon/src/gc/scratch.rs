@@ -129,7 +129,7 @@ pub fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<
     Ok(scratch.collect(Sweep::Remove))
 }
 
-/// True if a task works in a scratch workspace.
+/// Returns true if a task works in a scratch workspace.
 pub fn has_scratch(task: &Task) -> bool {
     matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
 }

@@ -1,4 +1,4 @@
-//! Collects the sessions that agents of a task keep between runs; they are removed with the task.
+//! Collects the sessions that the agents of a task keep between its runs. They are removed with the task.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{CollectResult, Sweep, places};
 use base::paths::Root;
 use host::job;
 
-/// Examines the sessions of a task, or removes them. Blocking.
+/// Measures the sessions of a task, or removes them. Blocks.
 pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> CollectResult {
     let base = root.sessions(board).join(task.as_str());
     let take = || {
@@ -30,7 +30,8 @@ pub fn of_task(root: &Root, board: &BoardName, task: &TaskId, sweep: Sweep) -> C
     take().unwrap_or_else(|result| result)
 }
 
-/// Collects the sessions of one profile. Its worker owns the directory and alone could write there.
+/// Measures the sessions of one profile, or removes them. The worker owns the directory and may have written anything into
+/// it, so a job process under the worker's uid empties it.
 pub fn of_profile(base: &Path, name: &str, sweep: Sweep) -> Result<Size, CollectResult> {
     let path = base.join(name);
     let meta = places::directory(&path)?;

@@ -241,7 +241,7 @@ impl Tally {
         }
     }
 
-    /// True if every slot for tasks is taken.
+    /// Returns true if every slot for tasks is taken.
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
         self.total_at(0) >= limits.total()
     }
@@ -403,7 +403,7 @@ impl Tally {
     }
 }
 
-/// True if two paths are the same, or one lies within the other.
+/// Returns true if two paths are the same, or one lies within the other.
 fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }

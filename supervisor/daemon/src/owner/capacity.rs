@@ -108,7 +108,7 @@ impl Capacity {
         Arc::clone(&self.config)
     }
 
-    /// True if no task at all may start.
+    /// Returns true if no task at all may start.
     pub fn is_closed(&self) -> bool {
         self.stopping.is_some()
             || !self.config.dispatch.enabled

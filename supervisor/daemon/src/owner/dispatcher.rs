@@ -199,7 +199,8 @@ impl Dispatcher {
         if self.has_tenants_beside(board) { capacity.shared() } else { capacity }
     }
 
-    /// True if a board other than the named one has, or had, a tenant. Boards that were not read yet may have one.
+    /// Returns true if a board other than the named one has, or had, a tenant. Boards that were not read yet may have
+    /// one.
     fn has_tenants_beside(&self, board: Option<&BoardName>) -> bool {
         let mut others = self.boards.iter().filter(|(name, _)| Some(*name) != board);
         others.any(|(_, state)| state.has_tenants != Some(false))

@@ -1,4 +1,4 @@
-//! Owner loop: takes one event at a time, decides, and carries out the resulting actions.
+//! Owner loop: takes one event at a time, has the dispatcher decide, and carries out the resulting actions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use service::Service;
 use setup::config::Config;
 use setup::roster::Roster;
 
-/// Decides and acts until nothing is left to do, or the daemon is to stop.
+/// Runs the loop until the dispatcher finishes: when nothing is left to do, or when the daemon has to stop.
 pub(crate) async fn own(
     context: &Arc<Context>,
     link: &OwnerLink,
@@ -52,7 +52,7 @@ pub(crate) async fn own(
         if matches!(event, Event::ClockSet) {
             follow_set_clock(context);
         }
-        // A decision returns a few actions for each board, and a start for each free slot.
+        // The queue is bounded: a decision returns a few actions for each board, and a start for each free slot.
         let mut actions = VecDeque::from(dispatcher.decide(event, kernel::SystemClock.now()));
         while let Some(action) = actions.pop_front() {
             match action {
@@ -62,7 +62,7 @@ pub(crate) async fn own(
                 Action::Wake(board) => wake_board(context, link, board),
                 Action::Withdraw(board, failure) => {
                     tracing::error!(%board, error = %failure, "board_damaged");
-                    // Requests that have the board open keep it open, and the loop does not wait for them.
+                    // Requests in progress keep the board open. The loop does not wait for them.
                     context.service.withdraw(&board, failure.not_served(&board));
                 }
                 Action::Start(board, attempt) => match context.service.board(&board) {
@@ -75,7 +75,7 @@ pub(crate) async fn own(
                     }
                     Err(failure) => {
                         let key = TaskKey { board, task: attempt.candidate.task };
-                        // Decided here, because the loop would wait for itself if its queue were full.
+                        // The event is decided here and not sent, because the loop would wait for itself if its queue were full.
                         let event = Event::Run(key, Report::ClaimFailed(failure));
                         actions.extend(dispatcher.decide(event, kernel::SystemClock.now()));
                     }
@@ -131,18 +131,19 @@ fn in_a_line(dispatcher: &Dispatcher, service: &Service) -> String {
     line
 }
 
+/// Sends an event when the time for draining is over.
 fn limit_drain(context: &Arc<Context>, link: &OwnerLink) {
     let limit = context.service.config().worker.drain.duration();
     let link = link.clone();
-    // Not tracked, because the daemon may end before the limit does.
+    // The task is not tracked, because the daemon may end before the limit and must not wait for it.
     tokio::spawn(async move {
         tokio::time::sleep(limit).await;
         link.send(Event::DrainOver).await;
     });
 }
 
-/// Reloads the configuration. A definition whose file has become defective stays as it was, and `status` names the
-/// defect.
+/// Reloads the configuration and the definitions. A definition whose file has become defective stays as it was, and
+/// `status` reports the defect. Returns the new roster.
 fn reload(context: &Context) -> Arc<Roster> {
     let service = &context.service;
     let root = service.root();

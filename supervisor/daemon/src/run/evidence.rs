@@ -1,11 +1,11 @@
-//! Evidence of a run's work in git, gathered by the daemon and not by the worker: from the commit at its start to the
-//! tree at its end.
+//! Gathers evidence of a run's work in git: the changes from the commit at its start to the tree at its end. The daemon
+//! gathers it, so that it does not depend on the worker's own report.
 //!
-//! A worker may have written anything into the tree, so a job process under its uid reads it, within limits. An error
-//! is recorded in place of a missing result.
+//! A worker may have written anything into the tree, so a job process under the worker's uid reads it, within limits. If the
+//! job fails, its error is recorded in place of the evidence.
 //!
-//! The commit at the start is recorded before the run. Commits since the time of the start would prove nothing: a
-//! worker sets the times of its commits.
+//! The commit at the start is recorded before the run. The times of commits would prove nothing, because a worker can set
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -21,9 +21,9 @@ use host::job;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GitStart {
     tree: PathBuf,
-    /// Repository, if it lies outside of the tree.
+    /// Repository of a worktree; none for a tree that contains its repository.
     repository: Option<PathBuf>,
-    /// Commit at the start; none in an empty repository.
+    /// Commit at the start, in hex; none in an empty repository.
     head: Option<String>,
 }
 
@@ -32,13 +32,14 @@ impl GitStart {
         &self.tree
     }
 
-    /// Commit at the start; none in an empty repository.
+    /// Returns the commit at the start, in hex; none in an empty repository.
     pub(super) fn head(&self) -> Option<&str> {
         self.head.as_deref()
     }
 
-    /// Returns the paths that an inspection of the tree may read and write. A worker could have planted references to other
-    /// repositories, so the reach is limited. A job with no writable path would not be confined, so the tree is one.
+    /// Returns the paths that a job on the tree may read, and the paths that it may write. The job is confined to them,
+    /// because a worker could have planted references to other repositories. The tree is writable because a job without a
+    /// writable path would not be confined at all.
     pub(super) fn reach(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let mut read = job::system_reads();
         read.extend(self.repository.clone());
@@ -72,7 +73,7 @@ pub(super) fn begin(
     }
 }
 
-/// Gathers the changes in the tree since the start. Blocks.
+/// Returns the changes in the tree since the start as JSON, or an object with the key `error`. Blocks.
 pub(crate) fn gather(start: &GitStart, identity: Option<Identity>) -> Value {
     if identity.is_none() && nix::unistd::geteuid().is_root() {
         return json!({ "error": "no user is known who could read the tree" });

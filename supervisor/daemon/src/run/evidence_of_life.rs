@@ -168,7 +168,7 @@ impl Traces for OnHost {
     }
 }
 
-/// True if a record is missing or invalid, and not merely unreadable for now.
+/// Returns true if a record is missing or invalid, and not merely unreadable for now.
 fn is_damage(error: &RunDirError) -> bool {
     match error {
         RunDirError::Parse { .. } => true,

@@ -1,8 +1,8 @@
 //! Delivers messages to the agent of a live run: from the board into the run directory, and their receipts back.
 //!
-//! A message is stored and numbered on the board before it is posted. A daemon that does not know how far an earlier
-//! one came posts it again under the same number. The shim passes each number on once, so a crash in between duplicates
-//! no message.
+//! A message is stored and numbered on the board before it is posted. A daemon does not know which messages an earlier
+//! daemon has posted, so it posts them again under the same numbers. The shim passes each number on once, so a crash
+//! of the daemon duplicates no message.
 
 use std::convert::Infallible;
 
@@ -18,7 +18,7 @@ use base::failure::{Failure, with_causes};
 use host::watch::Watched;
 use service::BoardHandle;
 
-/// A run with a watched shim.
+/// Live run, with its directory and its watched shim.
 #[derive(Clone, Copy)]
 pub(super) struct WatchedRun<'a> {
     pub(super) key: &'a TaskKey,
@@ -27,8 +27,8 @@ pub(super) struct WatchedRun<'a> {
     pub(super) watched: &'a Watched,
 }
 
-/// Delivers messages as long as the run lives. The future may be dropped at any time: the rest is done when delivery
-/// starts again, or at the end of the run.
+/// Delivers messages as long as the run lives. The future may be dropped at any time: the remaining messages are posted
+/// when delivery starts again, and the remaining receipts are recorded then or at the end of the run.
 pub(super) async fn deliver(
     context: &Context,
     board: &BoardHandle,
@@ -76,8 +76,8 @@ async fn pass_on(
     if posted > done.posted {
         failpoint::pass("after-post");
         done.posted = posted;
-        // A shim without a pid record reads the messages once it has one; before that, its signal handler may not be
-        // installed.
+        // A shim reads the posted messages once it has written its pid record. Before that, its signal handler may not
+        // be installed, and SIGUSR1 would end it (signal(7)).
         if dir.pid().ok().flatten().is_some() {
             watched.signal(Signal::USR1).map_err(|e| Failure::failed(e.to_string()))?;
         }
@@ -90,7 +90,7 @@ async fn pass_on(
     Ok(())
 }
 
-/// Posts the messages after a number. Returns the last posted number and the receipts. Blocks.
+/// Posts the queued messages after a number. Returns the last posted number and the shim's receipts. Blocks.
 fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32, MessagesRecord), Failure> {
     let failed = |e| Failure::failed(with_causes(&e));
     let waiting = readers.with(|view| view.queued_messages(run))?;
@@ -107,7 +107,7 @@ fn post(readers: &Readers, run: RunId, dir: &RunDir, after: u32) -> Result<(u32,
 /// Returns the receipts that the shim of a run has recorded. Blocks.
 ///
 /// # Errors
-/// The host lacks a resource for now.
+/// Fails only if the host lacks a resource at present. A missing or unreadable record yields no receipts.
 pub(super) fn last_news(dir: &RunDir) -> Result<Vec<MessageNews>, RunDirError> {
     let record = unless_short(dir.messages())?.flatten();
     Ok(record.map(|record| news_of(&record)).unwrap_or_default())

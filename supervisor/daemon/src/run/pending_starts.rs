@@ -16,27 +16,27 @@ pub(crate) struct PendingStarts {
 }
 
 impl PendingStarts {
-    /// Records that a start begins. A task has at most one.
+    /// Records that a start begins, and returns its token. A task has at most one start at a time.
     pub(crate) fn begin(&self, key: &TaskKey) -> CancellationToken {
         let token = CancellationToken::new();
         self.all().insert(key.clone(), token.clone());
         token
     }
 
-    /// Gives up a start, and cancels its waits. Has no effect on a finished one.
+    /// Gives up the start of a task by cancelling its waits. Does nothing if the start is over.
     pub(crate) fn give_up(&self, key: &TaskKey) {
         if let Some(token) = self.all().get(key) {
             token.cancel();
         }
     }
 
-    /// Records that a start is over, in any way.
+    /// Records that a start is over, with any result.
     pub(crate) fn end(&self, key: &TaskKey) {
         self.all().remove(key);
     }
 
-    /// Records the result of a claim. Returns true if it failed for another reason than the last one: a full disk fails
-    /// one each second, and is logged once.
+    /// Records the result of a claim. Returns true if it failed, and the claim before it did not fail for the same reason:
+    /// on a full disk a claim fails each second, which is logged once.
     pub(crate) fn is_new_trouble(&self, why: Option<&str>) -> bool {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = why.is_some() && trouble.as_deref() != why;
@@ -45,7 +45,7 @@ impl PendingStarts {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<TaskKey, CancellationToken>> {
-        // A thread that panicked while it held the lock had changed one entry, which is complete.
+        // Each change of the map is a single call, so the map is consistent even if a thread panicked with the lock.
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

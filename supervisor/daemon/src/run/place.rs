@@ -1,4 +1,4 @@
-//! Rules for the user and the workspace of a run, applied to one task.
+//! Chooses the user of a run, and prepares its workspace.
 //!
 //! See decision 0093.
 
@@ -21,19 +21,19 @@ use host::job::{self, Asker, JobFailure, system_reads};
 use host::unlinked;
 use host::worker_user::{FileOwner, Unfit};
 
-/// Numbers that only one task has.
+/// User and group ids that only one task has.
 pub(crate) struct OwnNumbers<'a> {
-    /// User of the task, given with its claim; only for a scratch workspace.
+    /// Uid of the task, which its claim has allocated; none unless its workspace is a scratch workspace.
     pub uid: Option<u32>,
-    /// Allocates the group of the task, for a directory whose owner has no account.
+    /// Allocates a gid for the task, for a directory whose owner has no account.
     pub gid: &'a dyn Fn() -> Result<u32, Failure>,
 }
 
-/// Returns the user of a worker. None keeps the daemon's user, which is not root then.
+/// Returns the user of a worker; none for the daemon's user, if the daemon does not run as root.
 ///
-/// Under root, it is the owner of the directory or repository for `dir` and `worktree`, with the primary group of the
-/// owner's account, else the task's own uid from the configured range. A task gets an owner's uid only if root or that
-/// user made the task.
+/// In a daemon of root, the worker of a `dir` or `worktree` workspace runs as the owner of the directory or repository, with
+/// the primary group of the owner's account. The worker of a scratch workspace runs with the task's own uid from the
+/// configured range. A task gets the uid of an owner only if root or this user has created the task.
 pub(crate) fn identity(
     spec: &WorkspaceSpec,
     task: &Task,
@@ -60,11 +60,11 @@ pub(crate) fn identity(
             ));
         }
     };
-    // A file system that does not respond blocks only the job process.
+    // A job process looks at the directory, so that a file system that does not respond does not block the daemon.
     let existing = existing_directory(spec, path, cancel)
         .map_err(|failure| LaunchError::directory(STAGE, place.clone(), failure))?;
     let owner = existing.owner;
-    // No worker runs as root or in a group with power over the host, whoever made the task.
+    // No worker runs as root or in a group with power over the host, even in a task that root has created.
     let file_owner = FileOwner::look_up(owner.uid).map_err(|unfit| {
         let fault = if unfit.is_momentary() { Fault::Host } else { Fault::Environment(place.clone()) };
         let error = with_hint(&format!("{} {unfit}", existing.path.display()), Some(remedy(&unfit, path)));
@@ -88,7 +88,7 @@ pub(crate) fn identity(
     file_owner.worker(allocated).map(Some)
 }
 
-/// Returns the reason why nothing acts for the creator of a schedule, with advice.
+/// Returns the reason why the creator of a schedule's tasks is unknown, with advice.
 pub(crate) fn unknown_creator(schedule: &ScheduleName) -> String {
     with_hint(
         &format!("it is not known who saved the schedule {schedule}"),
@@ -99,9 +99,10 @@ pub(crate) fn unknown_creator(schedule: &ScheduleName) -> String {
     )
 }
 
-/// Returns the directory whose owner decides the worker's user: the named one, or the parent in which it is to be made.
+/// Returns the directory whose owner decides the user of the worker: the named directory, or its nearest existing parent if
+/// it has to be made.
 ///
-/// The directory may lie on a file system that does not respond, so a job process looks at it.
+/// The directory may be on a file system that does not respond, so a job process looks at it.
 pub(super) fn existing_directory(
     spec: &WorkspaceSpec,
     path: &Path,
@@ -119,13 +120,14 @@ pub(super) fn existing_directory(
     }
 }
 
-/// Returns advice on a directory as whose owner no worker runs.
+/// Returns advice on a directory whose owner cannot be the user of a worker.
 pub(super) fn remedy(unfit: &Unfit, path: &Path) -> String {
     unfit.hint().unwrap_or_else(|| other_owner(path))
 }
 
-/// Returns advice on giving root's directory to a user. Git refuses a repository of another user, also as root. The
-/// advice does not make root trust it, because programs named in its configuration would run as root.
+/// Returns advice on giving a directory of root to a user. Git then refuses the repository for any other user, root
+/// included. The advice does not add it to root's `safe.directory`, because git would run programs that its configuration
+/// names as root.
 fn other_owner(path: &Path) -> String {
     let shown = path.display();
     if !unlinked::exists(path) {
@@ -141,7 +143,7 @@ fn other_owner(path: &Path) -> String {
     format!("give it to a user of its own: chown -R <user>: {shown}{git}")
 }
 
-/// True if a directory must stay root's: a directory of the Filesystem Hierarchy Standard 3.0, or a path under its
+/// Returns true if a directory must stay root's: a directory of the Filesystem Hierarchy Standard 3.0, or one under its
 /// directories for programs, libraries, settings, devices and kernel state.
 fn is_of_system(path: &Path) -> bool {
     const WHOLE: [&str; 12] =
@@ -170,8 +172,8 @@ fn is_of_system(path: &Path) -> bool {
         || WHOLE.iter().any(|whole| path.starts_with(Path::new("/").join(whole)))
 }
 
-/// Refuses a directory of scratch workspaces behind a symbolic link, because closed places are known by the root's own
-/// paths.
+/// Refuses a directory of scratch workspaces behind a symbolic link, because the paths that are closed to runs are derived
+/// from the path of the root.
 fn require_own(workspaces: &Path) -> Result<(), Failure> {
     let link = [workspaces.parent(), Some(workspaces)].into_iter().flatten().find(|path| path.is_symlink());
     link.map_or(Ok(()), |link| {
@@ -215,13 +217,15 @@ pub(crate) fn workspace(
             let place = Environment::Workspaces(board.clone());
             require_own(workspaces).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
             make_dir(workspaces, 0o711).map_err(|e| LaunchError::refusal(STAGE, place.clone(), e))?;
-            // The daemon makes a directory under one that only it can write to, then changes its owner.
+            // The daemon prepares the directory itself, as root: it makes the directory where only the daemon can write,
+            // then changes its owner.
             here(Job::PrepareScratch { base: workspaces.to_owned(), name, owner }, place)?
         }
         WorkspaceSpec::Directory(path) => {
             let place = Environment::Directory(path.clone());
             let made = match existing_directory(spec, path, cancel) {
-                // Made as its future owner, so that it can make nothing that this user could not.
+                // The job process makes the directory as its future owner, so that a task cannot make a directory that this
+                // user could not.
                 Ok(existing) if existing.path != *path => {
                     let job = Job::MakeDirectory { path: path.clone() };
                     job::work_unless(cancel, identity, system_reads(), vec![existing.path], job)
@@ -288,7 +292,7 @@ pub(crate) fn worktree(spec: &WorkspaceSpec, task: &TaskId) -> Option<Worktree> 
     }
 }
 
-/// Converts a time on `CLOCK_BOOTTIME` to seconds of the real-time clock, the form in which workers get their deadline.
+/// Converts a time on `CLOCK_BOOTTIME`, in microseconds, to epoch seconds, the form in which workers get their deadline.
 pub(crate) fn wall_seconds(now: Timestamp, boottime_us: u64, moment_us: u64) -> i64 {
     let ahead = i64::try_from(moment_us.saturating_sub(boottime_us)).unwrap_or(i64::MAX);
     now.as_micros().saturating_add(ahead) / 1_000_000

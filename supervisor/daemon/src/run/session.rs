@@ -163,7 +163,7 @@ pub(super) fn fork(
     std::fs::rename(&draft, &dir).map_err(|e| system(&e))
 }
 
-/// True if the name of a session can be an argument of a command and not be taken for an option.
+/// Returns true if the name of a session can be an argument of a command and not be taken for an option.
 pub(super) fn is_word(session: &str) -> bool {
     session.starts_with(|c: char| c.is_ascii_alphanumeric())
         && session.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))

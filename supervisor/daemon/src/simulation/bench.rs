@@ -1,4 +1,4 @@
-//! Real board of a simulation, in a file in memory. Its disk fills, and its writer dies.
+//! Real board of a simulation, in a file in memory. Full disks and deaths of the writer can be injected.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use kernel::{
 };
 use tempfile::TempDir;
 
-/// Directory of files in memory, on a host that has it.
+/// Directory of a file system in memory; the temporary directory replaces it on a host without it.
 const MEMORY: &str = "/dev/shm";
 
-/// Point of the next write at which the daemon dies.
+/// Point in a write at which the daemon dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Death {
     /// Before the commit: the write is lost.
@@ -25,8 +25,10 @@ pub(super) enum Death {
 /// Injected faults and observations of the board.
 #[derive(Debug, Default)]
 struct InjectedFaults {
-    /// Point at which the disk is full: 0 none, 1 each job, 2 the commit, 3 the beginning.
+    /// Point of a write at which the disk is full: 0 for none, 1 for each job, 2 for the commit, 3 for the begin of the
+    /// transaction.
     full: AtomicU8,
+    /// True if the next commit fails, because the daemon dies before it.
     dies: AtomicBool,
     /// True if there was a commit since the last query.
     changed: AtomicBool,
@@ -119,7 +121,7 @@ impl Bench {
         self.open = Some((writer, readers));
     }
 
-    /// Drops the open board without closing it in order, and opens the committed state.
+    /// Replaces the board by a copy of its committed state, as a killed daemon leaves it, and opens the copy.
     pub(super) fn crash(&mut self) {
         let from = self.number;
         self.copy(from, from + 1);
@@ -127,7 +129,7 @@ impl Bench {
         self.copy_for_later();
     }
 
-    /// Opens the state of an earlier crash instead, which no file system does.
+    /// Opens the state of an earlier crash instead. No file system does this: it is a planted fault.
     pub(super) fn go_back(&mut self) {
         let Some(earlier) = self.earlier else { return self.crash() };
         let next = self.number + 1;
@@ -176,7 +178,7 @@ impl Bench {
         self.faults.dies.store(death == Death::BeforeCommit, Ordering::Relaxed);
     }
 
-    /// Fills the disk at one of three points, or empties it with 0.
+    /// Makes the disk full at one of the three points of [`Trouble::full`], or no longer full with 0.
     pub(super) fn fill(&mut self, full: u8) {
         self.faults.full.store(full, Ordering::Relaxed);
     }
@@ -185,7 +187,7 @@ impl Bench {
         self.faults.full.load(Ordering::Relaxed) != 0
     }
 
-    /// Runs a job in the real writer. An error acknowledges nothing.
+    /// Runs a job in the real writer. Only a success counts as acknowledged.
     pub(super) fn call<T: Send + 'static>(
         &mut self,
         job: impl FnOnce(&mut Board<'_>) -> Result<T, Error> + Send + 'static,
@@ -198,7 +200,7 @@ impl Bench {
         self.heard(result)
     }
 
-    /// Runs a job for a repeatable request, once, with the same reply each time.
+    /// Runs the job of a repeatable request. A repeat gets the stored reply and does not run the job again.
     pub(super) fn call_once<T: serde::Serialize + serde::de::DeserializeOwned + Send + 'static>(
         &mut self,
         request: kernel::Request,
@@ -214,7 +216,7 @@ impl Bench {
         self.heard(result)
     }
 
-    /// Returns the result that reaches the caller, which may be dead by now.
+    /// Returns the result that reaches the caller: an error if the daemon dies at this write.
     fn heard<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Some(death) = self.death.take() {
             self.is_dead = true;

@@ -117,7 +117,7 @@ pub(super) fn tasks(bench: &Bench) -> Vec<Task> {
     bench.read(|view| view.tasks(&Filter { limit: 1000, ..Filter::default() })).tasks
 }
 
-/// True if a task waits for people, or is over.
+/// Returns true if a task waits for people, or is over.
 fn is_settled(task: &Task) -> bool {
     let runs = |profile: Option<&kernel::Profile>| {
         profile.is_some_and(|profile| PROFILES[..3].contains(&profile.as_str()))

@@ -288,12 +288,12 @@ impl SimulatedDaemon {
         self.events.push_back(Event::Reload);
     }
 
-    /// True if nothing happens before the host, the clock or a person acts.
+    /// Returns true if nothing happens before the host, the clock or a person acts.
     pub(super) fn is_quiet(&self, on: &SharedState<'_>) -> bool {
         self.moves(on).is_empty()
     }
 
-    /// True if it handles a task, or has reports about it.
+    /// Returns true if it handles a task, or has reports about it.
     pub(super) fn handles(&self, task: &TaskId) -> bool {
         self.lives.iter().any(|life| life.key.task == *task)
             || self.reports.iter().any(|(key, _)| key.task == *task)

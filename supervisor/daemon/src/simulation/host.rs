@@ -61,19 +61,19 @@ pub(super) struct HostRun {
 }
 
 impl HostRun {
-    /// True if its lock is held.
+    /// Returns true if its lock is held.
     pub(super) fn is_locked(&self) -> bool {
         matches!(self.shim, ShimLife::Locked | ShimLife::Named)
     }
 
-    /// True if any of its processes lives, or will be started without further action.
+    /// Returns true if any of its processes lives, or will be started without further action.
     pub(super) fn is_alive(&self) -> bool {
         let comes = self.shim == ShimLife::Coming
             && self.records.as_ref().is_some_and(|records| !records.is_revoked && records.exit.is_none());
         comes || self.is_locked() || self.worker == WorkerLife::Alive
     }
 
-    /// True if its shim was asked to end it.
+    /// Returns true if its shim was asked to end it.
     pub(super) fn is_asked(&self) -> bool {
         self.stop.is_some()
     }

@@ -128,7 +128,7 @@ impl Life {
         matches!(self.stage, Stage::Over)
     }
 
-    /// True if its start may still be given up.
+    /// Returns true if its start may still be given up.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.stage, Stage::Claim(_) | Stage::Prepare | Stage::Spawn)
     }
@@ -137,7 +137,7 @@ impl Life {
         self.run.as_ref().map(|run| run.id)
     }
 
-    /// True if it has something to do now.
+    /// Returns true if it has something to do now.
     pub(super) fn can_go_on(&self, bench: &Bench, host: &Host) -> bool {
         let Some(run) = &self.run else { return !self.is_over() };
         match &self.stage {

@@ -13,7 +13,7 @@ use super::dice::Dice;
 use super::ledger::{AcknowledgedTask, Ledger, Unanswered};
 use super::plant::Plant;
 
-/// Limit on the tasks of the board.
+/// Number of tasks from which people create no more, and clear the board instead.
 const TASKS: usize = 20;
 /// Assignees: two lanes, a reviewer, and an unknown name.
 pub(super) const PROFILES: [&str; 4] = ["alpha", "beta", "gamma", "stranger"];
@@ -24,7 +24,8 @@ fn profile(dice: &mut Dice) -> Profile {
     PROFILES[dice.below(known)].parse().unwrap()
 }
 
-/// Does one thing. Returns its description.
+/// Carries out one random action of a person. Returns a description of it with its result. A comment without a reply is
+/// repeated before any other action.
 pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant: Option<Plant>) -> String {
     if ledger.unanswered.is_some() {
         return repeat(bench, ledger);
@@ -51,7 +52,7 @@ pub(super) fn act(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice, plant
     }
 }
 
-/// Actions of people on one task.
+/// Actions of people on one task. Actions that are listed twice are as frequent as two.
 const WORDS: [&str; 28] = [
     "prioritize",
     "retitle",
@@ -90,6 +91,7 @@ fn outcome_text<T>(what: &str, done: &Result<T, Error>) -> String {
     }
 }
 
+/// Carries out an action of [`WORDS`]. The random number `chance` chooses its parameters.
 fn one(board: &mut Board<'_>, word: &str, id: &TaskId, chance: u64, by: &Actor) -> Result<(), Error> {
     let far = Duration::from_secs(1 + chance % 90);
     let odd = chance % 2 == 1;
@@ -186,6 +188,7 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
     let name = format!("request-{number}").parse().unwrap();
     let request = kernel::Request::new(kernel::Caller::for_actor(&person), "comment", name, text.as_bytes());
     ledger.unanswered = Some(Unanswered { task: id.clone(), text, request });
+    // The planted fault: the comment counts as acknowledged and is never sent.
     if plant == Some(Plant::DropAcknowledged) && number.is_multiple_of(4) {
         let Some(lost) = ledger.unanswered.take() else { return String::new() };
         if let Some(acknowledged) = ledger.tasks.get_mut(id) {
@@ -196,7 +199,7 @@ fn comment(bench: &mut Bench, ledger: &mut Ledger, id: &TaskId, plant: Option<Pl
     repeat(bench, ledger)
 }
 
-/// Sends a comment, or repeats it as the same request.
+/// Sends the unanswered comment, always as the same request, so that the board stores it once.
 fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
     let Some(Unanswered { task, text, request }) = ledger.unanswered.clone() else { return String::new() };
     let (id, body) = (task.clone(), text.clone());
@@ -211,7 +214,7 @@ fn repeat(bench: &mut Bench, ledger: &mut Ledger) -> String {
             }
             ledger.unanswered = None;
         }
-        // Unknown whether it was written.
+        // The comment may have been written, so it stays unanswered and is repeated.
         Err(Error::Storage { .. } | Error::Writer { .. }) => {}
         Err(_) => ledger.unanswered = None,
     }
@@ -233,7 +236,7 @@ fn link(bench: &mut Bench, ledger: &Ledger, dice: &mut Dice, id: &TaskId) -> Str
     outcome_text(&step_text, &done)
 }
 
-/// Archives a task, or deletes an archived one.
+/// Archives a task, or deletes it if it is archived. The ledger notes the id before the call, whose reply may be lost.
 fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let Some(id) = ledger.task(dice.below(TASKS)) else { return String::new() };
     ledger.deleted.insert(id.clone());
@@ -251,7 +254,7 @@ fn clear(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     outcome_text(&format!("clear {id}"), &done)
 }
 
-/// Releases all holds, and reclaims runs that cannot be judged.
+/// Releases all holds and reclaims all open runs, so that a simulation can come to its end. Refusals are ignored.
 pub(super) fn make_way(bench: &mut Bench) -> Result<(), Error> {
     bench.call(|board| {
         let person = Actor::person("alice");

@@ -1,4 +1,4 @@
-//! Checks that the reason why a task waits is true: compares the real answer with the state of the simulation.
+//! Checks that the reported reason why a task waits is true, by a comparison with the state of the simulation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,15 @@ use crate::owner::why::{Performer, left_open, merged};
 use crate::run::environment::RosterAndConfig;
 use crate::run::key::TaskKey;
 
-/// Checks every task. An idle daemon must not report work in progress. Returns the earliest end of a timed wait.
+/// Checks the reason of every task. A daemon without work in progress must not report any. Returns the earliest end of a
+/// timed wait.
 pub(super) fn of_all(
     daemon: &mut SimulatedDaemon,
     tasks: &[Task],
     on: &mut SharedState<'_>,
 ) -> Result<Option<Timestamp>, Fault> {
     let mut over: Option<Timestamp> = None;
-    // If the board cannot be written, the daemon waits before the next read, also of due tasks.
+    // While the board cannot be written, the daemon pauses before the next read, so due tasks wait longer.
     let is_quiet = daemon.is_quiet(on) && daemon.snapshot(on).paused.is_none();
     for task in with_reasons(daemon, tasks, on) {
         let found = match &task.why {
@@ -45,12 +46,12 @@ pub(super) fn of_all(
     Ok(over)
 }
 
-/// True if a task needs no reason: it runs, or is over.
+/// Returns true if a task with this status needs no reason, because it runs or is over.
 fn silent(status: Status) -> bool {
     matches!(status, Status::Running | Status::Done | Status::Archived)
 }
 
-/// Returns tasks with their reasons to wait, as users see them.
+/// Returns the tasks with the reasons that users see: those of the board, merged with those of the dispatcher.
 pub(super) fn with_reasons(
     daemon: &mut SimulatedDaemon,
     tasks: &[Task],
@@ -109,7 +110,7 @@ fn judge(
     let says = |is_so: bool, not: &str| if is_so { Ok(()) } else { Err(not.to_owned()) };
     let waits = matches!(status, Status::Ready | Status::Review);
     let others = || daemon.others(&task.id);
-    // An expired wait only ends once the timer's event was decided.
+    // A wait whose time has come ends when the dispatcher has decided on the event of the timer.
     let lasts = |until: Option<Timestamp>| !is_quiet || until.is_none_or(|until| until > now);
     match why.code {
         WaitingCode::Triage => says(status == Status::Triage, "it is not in triage"),

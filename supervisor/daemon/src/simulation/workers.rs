@@ -1,4 +1,4 @@
-//! Workers of a simulation: they report late, twice, about others' tasks, and after the end of their run.
+//! Workers of a simulation. They report late, twice, on tasks of other workers, and after the end of their runs.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ const WORDS: [&str; 11] = [
     "requests changes",
 ];
 
-/// Lets a worker do one thing: a live one, or one whose run may have ended long ago.
+/// Has a worker write to the board once: mostly a live worker, else any, whose run may have ended long ago.
 pub(super) fn act(
     (bench, host): (&mut Bench, &Host),
     ledger: &mut Ledger,
@@ -45,12 +45,12 @@ pub(super) fn act(
     let from = if dice.one_in(6) || alive.is_empty() { &ledger.speakers } else { &alive };
     let Some(speaker) = dice.pick(from).cloned() else { return "no worker is there".to_owned() };
     let word = *dice.pick(&WORDS).unwrap_or(&"beats");
-    // Some write about another worker's task.
+    // One write in ten is about the task of another worker.
     let about = if dice.one_in(10) { ledger.task(dice.below(20)) } else { None };
     speak(bench, ledger, (&speaker, about.unwrap_or_else(|| speaker.task.clone())), word, plant)
 }
 
-/// Lets a live worker complete its task, unless it has done so.
+/// Has the worker of a run complete its task.
 pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> String {
     let Some(speaker) = ledger.speakers.iter().find(|one| one.run == run).cloned() else {
         return String::new();
@@ -59,7 +59,7 @@ pub(super) fn complete(bench: &mut Bench, ledger: &mut Ledger, run: RunId) -> St
     speak(bench, ledger, (&speaker, task), word, None)
 }
 
-/// Repeats the exit of an ended run, which must change nothing.
+/// Reports the exit of an ended run again. The report must change nothing.
 pub(super) fn exit_again(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
     let over: Vec<RunId> = ledger.ended.keys().copied().collect();
     let Some(run) = dice.pick(&over).copied() else { return "no run is over".to_owned() };

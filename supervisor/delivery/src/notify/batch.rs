@@ -65,7 +65,7 @@ fn message_id(board: BoardId, letter: LetterId) -> String {
     format!("{board}-{letter}")
 }
 
-/// True if a person has to act on one of the messages.
+/// Returns true if a person has to act on one of the messages.
 pub(super) fn is_urgent(batch: &Batch) -> bool {
     batch.letters.iter().any(|letter| letter.kind.needs_somebody() && letter.kind != NoticeKind::Test)
 }

@@ -1,7 +1,9 @@
-//! Delivery worker: reads the waiting messages, sends those due, and sleeps until there is news.
+//! Delivers the messages of the outboxes for the daemon: reads the waiting messages, sends the due ones, and sleeps
+//! until a board has news or a message is due.
 //!
-//! Only a message that its service refuses as such is given up after three tries. A wrong token or a deleted chat is
-//! tried for three days, as a service that is down: a mistake that is corrected tomorrow loses no message.
+//! A message whose content its service refuses is given up after three tries. A wrong token or a deleted chat counts as
+//! a service that is down, and is tried until the channel's `give_up_after`, so that a mistake that is corrected on the
+//! next day loses no message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,12 +29,12 @@ use setup::config::notify::Channel;
 
 /// Limit on the messages of one digest.
 const DIGEST: u32 = 200;
-/// Number of tries of a message that its service refuses.
+/// Number of tries of a message whose content its service refuses.
 const REFUSALS: u32 = 3;
-/// Pause after a failed read or write: the disk may be full, or the board closed.
+/// Pause after a failed read or write of a board. The disk may be full, or the board may be closed.
 const TROUBLE: Duration = Duration::from_secs(30);
 
-/// Time for which due messages are still delivered when the daemon ends.
+/// Time for which due messages are still delivered after the daemon begins to end.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
 /// Result of a delivery.
@@ -44,8 +46,8 @@ struct DeliveryResult {
     is_unwritten: bool,
 }
 
-/// Delivers the messages of all boards until the daemon ends, and then for a moment those due. A delivery that is cut
-/// off is repeated by the next daemon.
+/// Delivers the messages of all boards until the daemon ends, and then the due messages for 1.5 s. The next
+/// daemon repeats a delivery that is cut off, so a message may arrive twice.
 pub async fn deliver(service: Arc<Service>, calls: Calls, stop: CancellationToken) {
     let mut channels = Channels::default();
     let mut under_way: JoinSet<DeliveryResult> = JoinSet::new();
@@ -121,7 +123,7 @@ async fn waiting_groups(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)
     tokio::task::spawn_blocking(read).await.map_err(unread)?
 }
 
-/// Sends the first messages of a group, and records the result.
+/// Sends the first message or the first digest of a group, and records the result on the board.
 async fn deliver_group(service: Arc<Service>, calls: Calls, board: BoardName, group: Crowd) -> DeliveryResult {
     let (channel, name) = (group.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
@@ -172,7 +174,8 @@ async fn deliver_batch(
     }
 }
 
-/// Takes the next message, or a digest. A digest is fixed on the board, so that each try sends the same.
+/// Returns the next message or the next digest of a group; none if no message waits. The messages of a digest are
+/// recorded on the board, so that each try sends the same digest.
 async fn take(
     board: &Arc<BoardHandle>,
     group: Crowd,
@@ -196,7 +199,8 @@ async fn take(
     Ok(Batch::from_letters(board.id(), board.name(), reader, letters))
 }
 
-/// Records the time of the next try, or that the messages are dead. Returns the pause that the service asked for.
+/// Records a failed try: the time of the next try, or that the messages are dead. Returns the pause that the service
+/// asked for.
 async fn keep_failure(
     board: &Arc<BoardHandle>,
     channel: &Channel,
@@ -226,7 +230,7 @@ fn is_too_old(first: &Letter, channel: &Channel, now: Timestamp) -> bool {
     first.failing_since.is_some_and(|since| since.after(channel.give_up_after.duration()) <= now)
 }
 
-/// Returns 75 to 125 % of a pause, so that simultaneous failures are not retried at the same time.
+/// Returns a random 75 to 125 % of a pause, so that simultaneous failures are not retried at the same time.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.75..1.25))
 }

@@ -1,4 +1,4 @@
-//! Steps of one delivery, as `notify test` shows them, and the failure of a step.
+//! Steps of one delivery, which `notify test` shows, and the reason why a step fails.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Tested {
 /// Reason why a channel did not accept a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undelivered {
-    /// Another try may help, after this time if the service names one.
+    /// Another try may succeed, after this time if the service names one.
     #[error("{why}")]
     Later { why: String, after: Option<Duration> },
     /// The same message would be refused again.

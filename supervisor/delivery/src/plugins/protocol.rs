@@ -1,4 +1,4 @@
-//! Input and reply of a call: one JSON object each.
+//! Input and reply of a plugin's call, which are one JSON object each.
 
 use kernel::{BoardName, Event, PluginName};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub struct PluginOutput {
     pub(super) text: Option<String>,
     /// Data for programs that call it.
     pub(super) data: Option<Value>,
-    /// Requests to be carried out on the board.
+    /// Requests that the daemon carries out on the board.
     pub(super) requests: Vec<RequestedVerb>,
 }
 
@@ -45,7 +45,7 @@ impl PluginOutput {
             return Ok(PluginOutput::default());
         }
         let fail = |e: serde_json::Error| plain(&format!("its reply is not what was asked for: {e}"));
-        // Parsed as an object first: serde would accept an array as the fields in order.
+        // The reply is parsed as an object first, because serde would accept an array as the fields in their order.
         let object: Map<String, Value> = serde_json::from_slice(text).map_err(fail)?;
         let reply: PluginOutput = serde_json::from_value(Value::Object(object)).map_err(fail)?;
         if reply.requests.len() > REQUESTS {
@@ -55,7 +55,7 @@ impl PluginOutput {
     }
 }
 
-/// Makes a plugin's text fit for an error message.
+/// Returns a plugin's text for an error message: without control characters, and with at most 300 characters.
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }

@@ -37,7 +37,7 @@ const SPECIAL_V6: [([u16; 2], u32); 4] = [
     ([0x3fff, 0x0000], 20),
 ];
 
-/// True if an address is public.
+/// Returns true if an address is public.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|(first, bits)| begins(address, *first, *bits)),

@@ -1,4 +1,4 @@
-//! Proxy of a command that is no run of a board: a login at a person's terminal.
+//! Proxy for a command outside of any run: a login at a person's terminal.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use base::failure::Failure;
 /// Number of threads that resolve names.
 const THREADS: usize = 4;
 
-/// A proxy without brokers that is served until this is dropped.
+/// Proxy without brokers. It is served until this value is dropped.
 #[derive(Debug)]
 pub struct CommandProxy {
     runtime: Option<Runtime>,
@@ -27,8 +27,8 @@ pub struct CommandProxy {
 }
 
 impl CommandProxy {
-    /// Serves the proxy of a command under a policy, once its keeper has a listening socket. `note` is called for
-    /// each refusal.
+    /// Serves the proxy of a command under a policy. Waits in the background until the socket `keeper` hands over a listening
+    /// socket. `note` is called for each refusal.
     pub fn serve(
         policy: &Policy,
         keeper: PathBuf,
@@ -69,7 +69,7 @@ impl CommandProxy {
                 }
             };
             tokio::select! {
-                // Cancel-safe: a connection that is not accepted ends with the listening socket.
+                // Cancel-safe: a connection that is not accepted is closed with the listening socket.
                 () = served => {}
                 () = closed.cancelled() => {}
             }
@@ -81,7 +81,7 @@ impl CommandProxy {
 impl Drop for CommandProxy {
     fn drop(&mut self) {
         self.close.cancel();
-        // May run on a thread of another runtime, which must not wait for these threads.
+        // This may be a thread of another runtime, which must not wait for the threads of this one.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

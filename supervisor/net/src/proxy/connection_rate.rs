@@ -1,13 +1,13 @@
-//! Limits the connections of a run that are accepted per second.
+//! Limits the rate at which the proxy accepts connections of a run.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Connections per second.
+/// Largest number of accepted connections per second and run.
 const A_SECOND: u32 = 100;
 
-/// Pace of one run.
+/// Number of connections that a run has made in the current second. `second` is the start of that second.
 #[derive(Debug)]
 pub(super) struct ConnectionRate {
     second: Instant,
@@ -19,7 +19,7 @@ impl ConnectionRate {
         ConnectionRate { second: Instant::now(), accepted: 0 }
     }
 
-    /// Counts a connection, and waits for the next second if the limit is reached.
+    /// Counts a connection. If the limit is reached, waits for the end of the current second first.
     pub(super) async fn next(&mut self) {
         let end = self.second + Duration::from_secs(1);
         if Instant::now() < end && self.accepted >= A_SECOND {

@@ -1,4 +1,4 @@
-//! Decides if a worker may reach a target, by name and by the addresses behind the name. No other code decides this.
+//! Decides if a worker may reach a target: by its name, then by the addresses of the name. No other code decides this.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,18 +6,18 @@ use policies::{Host, Policy, Target};
 
 use super::addresses::is_public;
 
-/// A target that a worker may not reach.
+/// Refusal of a target that a worker may not reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RefusedTarget {
     pub(super) target: Target,
-    /// Target that the policy would have to name.
+    /// Target that the policy would have to name to permit it.
     pub(super) named: Target,
 }
 
 /// Refuses a target that the policy does not name.
 pub(super) fn check_target(policy: &Policy, target: &Target) -> Result<(), RefusedTarget> {
-    // A host with a broker is reachable through the broker alone: a tunnel would bypass the accounting, with any key
-    // that the worker has.
+    // A host with a broker is reachable through the broker alone. Through a tunnel, a worker could use a key of its own,
+    // and its requests would not be counted.
     let is_brokered = policy.brokers_of(target).next().is_some();
     if policy.network.permits(target) && !is_brokered {
         return Ok(());
@@ -25,7 +25,8 @@ pub(super) fn check_target(policy: &Policy, target: &Target) -> Result<(), Refus
     Err(RefusedTarget { target: target.clone(), named: target.clone() })
 }
 
-/// Returns the permitted addresses of a permitted target; refuses a target without any.
+/// Returns the permitted addresses of a permitted target: addresses of the public internet, and addresses that the policy
+/// names. Refuses a target all of whose addresses are refused.
 pub(super) fn check_addresses(
     policy: &Policy,
     target: &Target,

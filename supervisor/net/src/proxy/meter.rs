@@ -176,7 +176,7 @@ impl Meter {
         Consumed { requests, bytes, ..Consumed::default() }
     }
 
-    /// True if a budget of bytes is spent.
+    /// Returns true if a budget of bytes is spent.
     fn is_out_of_bytes(&self) -> bool {
         let budgets = &self.quotas.get().budgets;
         if *budgets == Budgets::default() {
@@ -236,7 +236,7 @@ impl MeteredRequest {
         self.host.answered(status, opens);
     }
 
-    /// True if uncounted traffic, such as requests in a tunnel, has spent a budget of bytes.
+    /// Returns true if uncounted traffic, such as requests in a tunnel, has spent a budget of bytes.
     pub(super) fn is_over(&self) -> bool {
         self.meter.is_out_of_bytes()
     }

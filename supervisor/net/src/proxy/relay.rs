@@ -1,5 +1,4 @@
-//! Copies bytes in both directions between a worker and a server, until both have ended or the connection is idle for
-//! too long.
+//! Copies bytes between a worker and a server in both directions.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -10,12 +9,12 @@ use tokio::time::Instant;
 
 use super::meter::MeteredRequest;
 
-/// Longest idle time. A provider may think for minutes before the first byte of its reply.
+/// Longest idle time. A provider of models may need minutes before the first byte of its reply.
 const IDLE: Duration = Duration::from_mins(15);
 /// Size of a read in each direction, in bytes.
 const CHUNK: usize = 8 << 10;
 
-/// Time of the last traffic.
+/// Time of the last byte in either direction.
 #[derive(Debug)]
 pub(super) struct LastTraffic(Mutex<Instant>);
 
@@ -32,6 +31,7 @@ impl LastTraffic {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// Waits until no byte has come for [`IDLE`].
     pub(super) async fn idle(&self) {
         loop {
             let end = self.last() + IDLE;
@@ -43,7 +43,8 @@ impl LastTraffic {
     }
 }
 
-/// Copies until both sides have ended, a side fails, a budget is spent, or no byte has come for [`IDLE`].
+/// Copies until both sides have closed their direction, a side fails, a budget is spent, or no byte has come for
+/// [`IDLE`].
 pub(super) async fn relay(
     worker: impl AsyncRead + AsyncWrite + Unpin,
     server: impl AsyncRead + AsyncWrite + Unpin,
@@ -61,12 +62,14 @@ pub(super) async fn relay(
         metered.is_over()
     });
     tokio::select! {
-        // Either arm ends the connection, so the cancelled future has no peer left.
+        // Each arm ends the connection, so bytes in the buffer of the cancelled copy have no receiver.
         _ = async { tokio::try_join!(up, down) } => {}
         () = activity.idle() => {}
     }
 }
 
+/// Copies one direction to its end, then shuts down the other side. `is_over` gets the number of copied bytes, and is
+/// true once a budget is spent.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! One-time codes of dashboard links, kept in memory for a few minutes.
+//! One-time codes of the dashboard's sign-in links, kept in memory for five minutes.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use base::exit::Code;
 use base::failure::Failure;
 
 pub const LIFETIME: Duration = Duration::from_mins(5);
-/// Limit on the unused links of one owner; the oldest is dropped for a new one.
+/// Limit on the unused links of one owner. A new link replaces the oldest.
 const EACH: usize = 4;
 /// Limit on the unused links of all owners.
 const ALL: usize = 64;
@@ -42,7 +42,10 @@ struct Pending {
 pub(super) struct Codes(Vec<Pending>);
 
 impl Codes {
-    /// Makes a code and returns it. Only its digest is kept.
+    /// Returns a new code for an offer. Only the digest of the code is kept.
+    ///
+    /// # Errors
+    /// [`Code::Throttled`] if [`ALL`] links are unused.
     pub(super) fn add(&mut self, offer: Offer, now: Instant) -> Result<String, Failure> {
         self.tidy(now);
         let of_owner = |pending: &Pending| pending.offer.owner == offer.owner;
@@ -52,7 +55,7 @@ impl Codes {
             self.0.remove(oldest);
         }
         if self.0.len() >= ALL && !offer.owner.is_member {
-            // Users of tenants cannot block an operator: their oldest link is dropped.
+            // The links of tenants' users must not block an operator, so the oldest of these is dropped.
             if let Some(oldest) = self.0.iter().position(|pending| pending.offer.owner.is_member) {
                 self.0.remove(oldest);
             }
@@ -84,7 +87,7 @@ impl Codes {
         self.0.retain(|pending| !is_of_owner(&pending.offer.owner));
     }
 
-    /// Removes expired codes. Returns the time until the next one expires.
+    /// Removes expired codes. Returns the time until the next code expires; none if there are no codes.
     pub(super) fn tidy(&mut self, now: Instant) -> Option<Duration> {
         self.0.retain(|pending| now < pending.until);
         self.0.iter().map(|pending| pending.until - now).min()

@@ -128,7 +128,7 @@ pub(super) fn read(path: &Path) -> Result<StoredSessions, Failure> {
     Ok(StoredSessions { cookie_name: form.cookie_name, sessions })
 }
 
-/// True if a text is a valid cookie name.
+/// Returns true if a text is a valid cookie name.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

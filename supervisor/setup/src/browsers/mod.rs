@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! supervisor dashboard ─▶ a code, in memory, for 5 minutes, once ─▶ http://127.0.0.1:8470/open#CODE
-//! the page posts it     ─▶ a session: a cookie, and a key that the page keeps; on disk are their digests alone
-//! each request          ─▶ cookie and key of one session, from the Unix user that has begun it
+//! the page posts it     ─▶ a session: a cookie, and a key that the page keeps; only their digests are on the disk
+//! each request          ─▶ cookie and key of one session, from the Unix user that began it
 //! ```
 //!
 //! A session belongs to the person who asked for its link, or to one tenant. The session ends 12 hours after its last
@@ -33,7 +33,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::paths::Root;
 
-/// Limit on the sessions of one owner; the least recently used ends for a new one.
+/// Limit on the sessions of one owner. At the limit, a new session ends the least recently used one.
 const EACH: usize = 16;
 /// Limit on all sessions.
 const ALL: usize = 256;
@@ -51,7 +51,7 @@ pub type Opening = oneshot::Sender<Result<String, Failure>>;
 pub struct Browsers {
     path: PathBuf,
     state: Mutex<State>,
-    /// Held during a write of the file, but not during requests that look up sessions.
+    /// Lock for writes of the file, which are slow. Requests look up sessions without it.
     writing: Mutex<()>,
     door: Mutex<Option<mpsc::Sender<Opening>>>,
     changed: Notify,
@@ -145,15 +145,15 @@ impl Browsers {
         Ok(code)
     }
 
-    /// Invalidates a code that was not given out.
+    /// Invalidates a code that its caller has not received.
     pub fn retract(&self, code: &str) {
         self.state().codes.take(code);
         self.changed.notify_one();
     }
 
-    /// Begins a session for a browser that presents a code. `before` is the browser's present session. `replaces`
-    /// must be set to end a session of another owner, because a foreign page can bring the browser a code of its own.
-    /// Blocking.
+    /// Begins a session for a browser that presents a code. `browser` is the Unix user of the browser, `before` its present
+    /// session. A session of another owner is ended only if `replaces` is true, because a foreign page could have the
+    /// browser present a code of its own. Blocks.
     pub fn begin(
         &self,
         code: &str,
@@ -192,7 +192,7 @@ impl Browsers {
         let session = Session::begin(owner, browser, digests, now);
         let session = Arc::new(session);
         state.stored.sessions.push(Arc::clone(&session));
-        // The lock is released before the write, which is slow; a failed write ends the session again.
+        // The lock is released before the write, which is slow. If the write fails, the session is ended again.
         drop(state);
         if let Err(failure) = self.write() {
             self.state().stored.end(|one| one.id == session.id);
@@ -202,7 +202,7 @@ impl Browsers {
         Ok(NewSession { cookie, key, session })
     }
 
-    /// Returns the live session of a cookie, if the browser belongs to the Unix user that began it.
+    /// Returns the live session of a cookie, if the Unix user `browser` began it.
     pub fn by_cookie(&self, cookie: &str, browser: u32) -> Option<Arc<Session>> {
         let (digest, now) = (digest(cookie), SystemClock.now());
         let state = self.state();
@@ -212,7 +212,7 @@ impl Browsers {
         state.stored.sessions.iter().find(of_owner).cloned()
     }
 
-    /// Records the use of a session, if the key belongs to it. Returns true if so.
+    /// Records the use of a session. Returns false and records nothing if the key is not the session's.
     pub fn used(session: &Session, key: &str) -> bool {
         if session.key != digest(key) {
             return false;
@@ -221,8 +221,8 @@ impl Browsers {
         true
     }
 
-    /// True if the file should be updated with the latest uses. Callers ask before [`Browsers::note`]; only one of
-    /// them gets true.
+    /// Returns true if the file should be updated with the latest uses, by a call of [`Browsers::note`]. Of several
+    /// callers, the first gets true and the others false.
     pub fn is_due(&self) -> bool {
         let mut state = self.state();
         let is_due = state.written.is_none_or(|at| at.elapsed() > NOTED);

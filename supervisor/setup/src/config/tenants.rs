@@ -146,7 +146,7 @@ impl std::fmt::Display for UserName {
 }
 
 impl UserName {
-    /// True if this names the given user or group.
+    /// Returns true if this names the given user or group.
     pub fn means(&self, number: u32, name: Option<&str>) -> bool {
         match self {
             UserName::Number(own) => *own == number,
@@ -180,7 +180,7 @@ impl TenantConfig {
         None
     }
 
-    /// True if its users may access a board: the default board, unless `boards` names others.
+    /// Returns true if its users may access a board: the default board, unless `boards` names others.
     pub fn reaches(&self, board: &BoardName) -> bool {
         self.boards.as_ref().map_or(*board == BoardName::default(), |boards| boards.contains(board))
     }
@@ -191,7 +191,7 @@ impl TenantConfig {
     }
 }
 
-/// True if a path is absolute and has no `..`.
+/// Returns true if a path is absolute and has no `..`.
 pub fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part == std::path::Component::ParentDir)
 }
@@ -236,12 +236,12 @@ impl Config {
         }
     }
 
-    /// True if it names any tenant.
+    /// Returns true if it names any tenant.
     pub fn names_tenants(&self) -> bool {
         self.tenants.names().next().is_some() || !self.limits.tenants.is_empty()
     }
 
-    /// True if any tenant has members.
+    /// Returns true if any tenant has members.
     pub fn has_members(&self) -> bool {
         self.tenants.iter().any(|(_, tenant)| !tenant.users.is_empty() || !tenant.groups.is_empty())
     }

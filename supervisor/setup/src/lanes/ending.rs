@@ -1,8 +1,8 @@
-//! Reads the ending of a run: from the exit record and the standard output to the report to the board.
+//! Reads the ending of a run: makes the report to the board from the exit record and the standard output.
 //!
 //! The first rule that applies decides:
 //!
-//! 1. the worker's verdict. The board has it already, and it precedes all that is read here;
+//! 1. the worker's verdict. The board has it already, and it takes precedence over the report of this module;
 //! 2. the shim ended the run: out of memory, at the deadline, on request, or for lack of output. A run without output
 //!    that was waiting for its service is read by rules 4, 5 and 7;
 //! 3. the command was never executed, or the session to resume no longer exists;
@@ -32,16 +32,16 @@ use super::host_replies::{Contact, HostReply, OwnRefusal, Refusal, Services};
 use super::lane::{CleanExit, Lane, RateLimit};
 use base::terminal::plain;
 
-/// Longest rate limit that is believed.
+/// Longest accepted rate limit; a longer one is shortened to it.
 pub const LONGEST_LIMIT: Duration = Duration::from_hours(24);
 
-/// Pause between tries of a login that the service refused. A person may release the hold earlier.
+/// Duration of the hold after a refused login. A person may release the hold earlier.
 const LOGIN_PAUSE: Duration = Duration::from_mins(10);
 
-/// Pause between tries of a service that fails.
+/// Duration of the hold after a failure of the service.
 const OUTAGE_PAUSE: Duration = Duration::from_mins(1);
 
-/// Longest last words of an agent in an error, in characters.
+/// Limit on an agent's last words in an error, in characters.
 const LAST_WORDS: usize = 300;
 
 /// Rules of a lane for the endings of its runs. Each run keeps the rules from its start, because the lane may change
@@ -53,7 +53,7 @@ pub struct EndingRules {
     /// Tasks that a rate limit of the service holds.
     #[serde(default)]
     rate_limit: RateLimit,
-    /// Duration of such a hold, in seconds, if the worker names no time.
+    /// Duration of such a hold, in seconds, if the worker does not report one.
     #[serde(default)]
     rate_limit_pause: u64,
     /// Format of standard output.
@@ -70,7 +70,7 @@ pub struct EndingRules {
     /// Texts that the program writes if that session no longer exists.
     #[serde(default)]
     session_gone: Vec<String>,
-    /// True if standard output is a terminal's.
+    /// True if standard output is the output of a terminal.
     #[serde(default)]
     terminal: bool,
     /// True if the run was to fork that session.
@@ -79,7 +79,7 @@ pub struct EndingRules {
     /// Model that the program was to use.
     #[serde(default)]
     model: Option<String>,
-    /// Services that it contacts through brokers.
+    /// Services that the worker contacts through brokers.
     #[serde(default, skip_serializing_if = "Services::is_empty")]
     services: Services,
 }
@@ -117,7 +117,8 @@ impl EndingRules {
         report
     }
 
-    /// True if the agent or its service gives information before the end.
+    /// Returns true if the output of the agent or the replies of its service give information before the end of the
+    /// run.
     pub fn is_heard(&self) -> bool {
         self.stdout.is_heard() || !self.services.is_empty()
     }
@@ -132,7 +133,7 @@ impl EndingRules {
         Some(self.retry_limit).filter(|limit| *limit > 0).map(Duration::from_secs)
     }
 
-    /// True if the program failed with a message that the session to resume no longer exists.
+    /// Returns true if the program failed with a message that the session to resume no longer exists.
     fn has_no_session(&self, record: &ExitRecord, report: &WorkerReport) -> bool {
         let texts = [Some(&record.stderr_tail), report.trouble.as_ref(), report.message.as_ref()];
         let says = |words: &String| texts.into_iter().flatten().any(|text| text.contains(words.as_str()));
@@ -171,7 +172,7 @@ pub fn read_ending(
         report.message = report.message.map(|text| plain(&text)).filter(|text| !text.is_empty());
     }
     report.finish = rules.services.believed(report.finish, contact);
-    // The agent's own report wins; the broker's replies explain an end that the agent does not.
+    // The agent's own report takes precedence. The broker's replies are used only if the agent gives no reason.
     let refusal = rules.services.refusal(replies).filter(|_| is_cut_short(record, report.finish));
     if let Some(Refusal { finish, trouble }) = refusal {
         report.finish = finish;
@@ -188,7 +189,7 @@ pub fn read_ending(
     ending.usage = serde_json::to_value(record.usage).ok();
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     ending.siblings = match rules.rate_limit {
-        // A worker's claim about its service holds other tasks only if the proxy has seen no success since.
+        // A worker's claim about its service holds other tasks only if the last reply that the proxy saw is no success.
         RateLimit::Account if !rules.services.is_serving(replies) => Siblings::Hold,
         RateLimit::Account | RateLimit::Task => Siblings::Spare,
     };
@@ -204,7 +205,7 @@ pub fn read_ending(
         CleanExit::Complete | CleanExit::Review | CleanExit::ProtocolViolation => OnCleanExit::Unreported,
     };
     ending.trouble = report.trouble;
-    // A run that ends before its output names a session still belongs to the resumed session.
+    // A run whose output names no session still belongs to the resumed session, except for a fork.
     report.spent.session = match ending.cause {
         EndCause::SessionGone => None,
         _ => report.spent.session.or_else(|| rules.resumed.clone().filter(|_| !rules.is_fork)),
@@ -213,13 +214,13 @@ pub fn read_ending(
     ending
 }
 
-/// Returns the trouble of an agent that refused calls of its tools itself. It may have ended with a question to a person
-/// about them, so its last words are part of the text.
+/// Returns the trouble of an agent that refused calls of its tools itself. The agent may have ended with a question to
+/// a person about them, so its last words are part of the text.
 fn tools_refused(denials: u64, message: Option<&str>) -> String {
     let refused = format!("the agent itself refused calls of its tools ({denials})");
     let words = message.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let Some(words) = words.filter(|words| !words.is_empty()) else { return refused };
-    // A question stands at the end.
+    // A question is at the end, so the beginning is cut off.
     let left_out = words.chars().count().saturating_sub(LAST_WORDS);
     match words.char_indices().nth(left_out) {
         Some((from, _)) if left_out > 0 => format!("{refused}; it said last: …{}", &words[from..]),
@@ -227,7 +228,7 @@ fn tools_refused(denials: u64, message: Option<&str>) -> String {
     }
 }
 
-/// Facts from which the cause of an end follows, beside the worker's output.
+/// Facts about an end from which its cause follows together with the worker's output.
 struct Facts<'a> {
     record: &'a ExitRecord,
     rules: &'a EndingRules,
@@ -241,7 +242,8 @@ impl Facts<'_> {
         match &record.cause {
             _ if record.oom == Some(true) => EndCause::OutOfMemory,
             Cause::Deadline => EndCause::TimedOut,
-            // An agent that waits out a rate limit of an hour writes nothing meanwhile, and the shim stops it as stalled.
+            // An agent that waits for the end of a long rate limit writes nothing meanwhile, so the shim stops it as
+            // stalled.
             Cause::Stopped { reason: StopReason::Stalled } if waits_for_service(report.finish) => {
                 self.own_end(report.finish)
             }
@@ -249,14 +251,16 @@ impl Facts<'_> {
                 Some(reason) => EndCause::Stopped(reason),
                 None => self.refused(report.finish),
             },
-            // The daemon, which knows the requirements of the run, decides who is at fault.
+            // The daemon knows the requirements of the run, and decides later if the host, the lane or the task is at
+            // fault.
             Cause::SpawnFailed(_) => EndCause::NeverStarted,
             Cause::Exited if self.rules.has_no_session(record, report) => EndCause::SessionGone,
             Cause::Exited => self.own_end(report.finish),
         }
     }
 
-    /// Returns the cause of an end by the worker itself: the more specific of its report and its exit code.
+    /// Returns the cause of an end by the worker itself, from its report or its exit code: from the one whose rule
+    /// comes first.
     fn own_end(&self, reported: Finish) -> EndCause {
         let Facts { record, rules, contact, ended_at } = *self;
         let code = rules.services.believed(rules.exit_codes.meaning(record.code), contact);
@@ -287,7 +291,7 @@ impl Facts<'_> {
     fn refused(&self, reported: Finish) -> EndCause {
         match self.own_end(reported) {
             cause @ (EndCause::RateLimited { .. } | EndCause::NotLoggedIn { .. }) => cause,
-            // The refusals were those of the proxy, which refuses the next run as well.
+            // The run's own proxy refused the requests, and would refuse those of the next run as well.
             cause if self.contact.refused == OwnRefusal::Service => cause,
             _ => EndCause::RateLimited {
                 until: self.ended_at.after(Duration::from_secs(self.rules.rate_limit_pause)),
@@ -296,8 +300,8 @@ impl Facts<'_> {
     }
 }
 
-/// Returns the cause of an end that the shim was asked for, if the shim left no exit record. None if the agent's
-/// report would be needed.
+/// Returns the cause of an end that was requested of the shim or was due at the deadline, for a run without an exit
+/// record. Returns none if the cause depends on the agent's report.
 pub fn cause_of_requested_end(cause: &Cause) -> Option<EndCause> {
     match cause {
         Cause::Deadline => Some(EndCause::TimedOut),
@@ -306,7 +310,7 @@ pub fn cause_of_requested_end(cause: &Cause) -> Option<EndCause> {
     }
 }
 
-/// True if a run failed, stalled or was ended for refusals, and its agent gave no reason.
+/// Returns true if a run failed, stalled or was ended for refusals, and its agent gave no reason.
 fn is_cut_short(record: &ExitRecord, reported: Finish) -> bool {
     let is_unsaid = match reported {
         Finish::Well | Finish::Unsaid | Finish::Failed => true,
@@ -320,7 +324,7 @@ fn is_cut_short(record: &ExitRecord, reported: Finish) -> bool {
     is_unsaid && is_short
 }
 
-/// True if the agent's last report is a refusal or a failure of its service.
+/// Returns true if the agent's last report is a refusal or a failure of its service.
 fn waits_for_service(reported: Finish) -> bool {
     match reported {
         Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable => true,
@@ -328,8 +332,8 @@ fn waits_for_service(reported: Finish) -> bool {
     }
 }
 
-/// Moves a rate limit's end to the time at which the service accepts requests again, if the proxy of the run knows
-/// it.
+/// Moves the end of a rate limit to `opens`, if that is later: the time at which the service accepts requests again, if
+/// the proxy of the run knows it.
 pub fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
     match (cause, opens) {
         (EndCause::RateLimited { until }, Some(opens)) => EndCause::RateLimited { until: until.max(opens) },

@@ -1,7 +1,7 @@
-//! Lane files with `extends`: a missing setting is taken from a built-in lane. Tables are merged key by key, as in
-//! policies; any other value replaces the built-in value.
+//! Reads lane files with `extends`, whose missing settings come from a built-in lane. Tables are merged key by key, as in
+//! policies; any other value replaces the built-in one.
 //!
-//! Only a built-in lane can be extended: a chain of files would need an order of reading.
+//! Only a built-in lane can be extended, because chains of files would have to be read in an order.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -43,7 +43,7 @@ fn text_of(name: &str) -> Result<&'static str, Misread> {
     })
 }
 
-/// Adds the keys of another table that a table lacks.
+/// Adds the keys of `base` that `own` lacks, also in its tables.
 fn add<'i>(table: &mut DeTable<'i>, base: DeTable<'i>) {
     for (key, value) in base {
         match table.get_mut(&**key.get_ref()).map(Spanned::get_mut) {

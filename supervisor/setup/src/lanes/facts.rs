@@ -1,4 +1,4 @@
-//! Input for the start of a run.
+//! Input from which a lane makes the command, the environment and the files of a run.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct RunPaths<'a> {
     pub bin: &'a Path,
 }
 
-/// Input for the start of a run.
+/// Facts about a run that fill the templates of its lane.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which no log may show")]
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {

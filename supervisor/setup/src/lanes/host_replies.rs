@@ -52,7 +52,7 @@ pub enum OwnRefusal {
 const RECENT: Duration = Duration::from_mins(5);
 
 impl HostReply {
-    /// True if the run may have been waiting for another reply when it ended.
+    /// Returns true if the run may have been waiting for another reply when it ended.
     fn is_recent(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) < RECENT
             || self.opens.is_some_and(|opens| opens > SystemClock.now())
@@ -99,7 +99,7 @@ impl Services {
         if is_of_service { claim } else { Finish::Failed }
     }
 
-    /// True if the last reply of these services was a success, so the account is not refused.
+    /// Returns true if the last reply of these services was a success, so the account is not refused.
     pub(super) fn is_serving(&self, answers: &[HostReply]) -> bool {
         self.last(answers).is_some_and(|last| (200..300).contains(&last.status))
     }

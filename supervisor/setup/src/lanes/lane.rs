@@ -193,7 +193,7 @@ impl Lane {
         LaneHosts { name: name.to_string(), has_file, hosts: self.additions.hosts.clone() }
     }
 
-    /// True if a service or an agent does the work, and its workers only ask it.
+    /// Returns true if a service or an agent does the work, and its workers only ask it.
     pub fn works_elsewhere(&self) -> bool {
         self.service.is_some()
     }
@@ -203,7 +203,7 @@ impl Lane {
         self.service.as_ref()?.target()
     }
 
-    /// True if the program can start without its own tools.
+    /// Returns true if the program can start without its own tools.
     pub(crate) fn hosts_orchestrators(&self) -> bool {
         !self.orchestrator.is_empty()
     }
@@ -215,23 +215,23 @@ impl Lane {
         self.commit.unwrap_or(by_format)
     }
 
-    /// True if the program accepts tool servers.
+    /// Returns true if the program accepts tool servers.
     pub(crate) fn takes_servers(&self) -> bool {
         self.tools.is_some()
     }
 
-    /// True if a text of the lane contains `{model}`.
+    /// Returns true if a text of the lane contains `{model}`.
     pub(crate) fn takes_model(&self) -> bool {
         let mut texts = self.argv.iter().flatten().chain(self.env.values()).chain(self.files.values());
         texts.any(|text| text.has(Placeholder::Model))
     }
 
-    /// True if workers get a prompt rather than the bare body of the task.
+    /// Returns true if workers get a prompt rather than the bare body of the task.
     pub fn takes_prompt(&self) -> bool {
         self.prompt != Prompt::BodyFile
     }
 
-    /// True if the program is an agent that gets the board's tools.
+    /// Returns true if the program is an agent that gets the board's tools.
     pub fn has_tools(&self) -> bool {
         self.tools.is_some()
     }
@@ -243,7 +243,7 @@ impl Lane {
         is_missing.then_some("names no service: write its address as `url` into the table [service] of a lane that extends it (`supervisor help docs/lanes/http.md`, `supervisor help docs/lanes/a2a.md`)")
     }
 
-    /// True if workers take messages while they work.
+    /// Returns true if workers take messages while they work.
     pub fn takes_messages(&self) -> bool {
         self.session.is_some()
     }
@@ -262,7 +262,7 @@ impl Lane {
         &self.login.keep
     }
 
-    /// True if the lane has a login command.
+    /// Returns true if the lane has a login command.
     pub fn has_login(&self) -> bool {
         !self.login.argv.is_empty()
     }
@@ -272,7 +272,7 @@ impl Lane {
         self.sessions.state.as_deref()
     }
 
-    /// True if the program can fork a session.
+    /// Returns true if the program can fork a session.
     pub fn forks(&self) -> bool {
         !self.sessions.fork.is_empty()
     }
@@ -305,7 +305,7 @@ impl Lane {
         }
     }
 
-    /// True if the program is found by its name, because the file names no directory.
+    /// Returns true if the program is found by its name, because the file names no directory.
     pub fn is_looked_for(&self) -> bool {
         self.install.is_empty() && !self.program().contains('/')
     }

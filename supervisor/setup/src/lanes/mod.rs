@@ -1,4 +1,4 @@
-//! Lanes: the start of a class of workers, and the reading of their endings. No other module does either.
+//! Lanes: a lane defines how a class of workers is started, and how their ends are read. No other module does either.
 //!
 //! 1. [`Lane`] is the parsed form of a file of `lanes.d/`;
 //! 2. [`Lane::prompt_text`] makes the prompt, and [`Lane::start`] the command, its environment and its readable

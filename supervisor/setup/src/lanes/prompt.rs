@@ -1,5 +1,5 @@
-//! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes
-//! use this text.
+//! Composes the prompt of an agent: its role, the context of its task, and the rules for ending the run. All lanes have
+//! the same text.
 
 use std::path::Path;
 
@@ -17,9 +17,9 @@ pub struct Terms<'a> {
     pub skills: &'a str,
     pub purpose: Purpose,
     pub workspace: &'a Path,
-    /// Sentences about the workspace.
+    /// Notes about the workspace, a sentence each.
     pub notes: &'a [String],
-    /// Time at which the run is ended, in epoch seconds.
+    /// Deadline of the run, in epoch seconds; none without a time limit.
     pub deadline: Option<i64>,
     /// Branch of a run in a worktree.
     pub branch: Option<&'a Branch>,
@@ -74,7 +74,8 @@ whatever it found.
 const WORK_TOOLS: [&str; 3] = ["kanban_complete", "kanban_request_review", "kanban_block"];
 const REVIEW_TOOLS: [&str; 2] = ["kanban_approve", "kanban_request_changes"];
 
-/// Returns the role and the context, for a program that knows by itself how to end its run.
+/// Returns the prompt without the rules for ending the run, for a program that has its own: role, skills, context, and the
+/// text about commits.
 pub(super) fn unending(context: &str, terms: &Terms<'_>) -> String {
     match commits(terms) {
         Some(commits) => format!("{}{}\n{commits}", bare(context, terms), gap(context)),
@@ -96,7 +97,7 @@ fn commits(terms: &Terms<'_>) -> Option<String> {
     terms.branch.filter(|_| terms.purpose == Purpose::Work).map(Branch::text)
 }
 
-/// Composes the prompt of a run. `tools` is the form of the board's tools.
+/// Composes the prompt of a run. `tools` is the form in which the program gets the board's tools; none if it gets none.
 pub(super) fn prompt(context: &str, terms: &Terms<'_>, tools: Option<Form>) -> String {
     let (end, ends) = endings(terms.purpose);
     let tools = tools.map(|form| about_tools(form, ends)).unwrap_or_default();
@@ -129,8 +130,8 @@ pub fn reminder(purpose: Purpose, tools: Form) -> String {
     format!("This run has no verdict yet.\n\n{end}{}", about_tools(tools, ends))
 }
 
-/// Returns the text about commands and the tools that end a run, by its purpose. A check has no agent and an empty
-/// prompt.
+/// Returns the text about the commands that end a run, and the names of the tools that do the same, by the purpose of the
+/// run. A check has no agent, so its prompt is never read.
 fn endings(purpose: Purpose) -> (&'static str, &'static [&'static str]) {
     match purpose {
         Purpose::Work | Purpose::Check => (WORK, &WORK_TOOLS),

@@ -49,7 +49,7 @@ impl Lanes {
         self.defined.find(assignee.as_str())
     }
 
-    /// True if a lane has this name, usable or not.
+    /// Returns true if a lane has this name, usable or not.
     pub fn has(&self, name: &str) -> bool {
         !matches!(self.defined.find(name), Lookup::Absent)
     }

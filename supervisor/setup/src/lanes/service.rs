@@ -100,7 +100,7 @@ fn place(uri: &Uri) -> String {
     format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
-/// True if the transport is encrypted.
+/// Returns true if the transport is encrypted.
 fn is_encrypted(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https")
 }

@@ -88,7 +88,7 @@ impl Sessions {
     }
 }
 
-/// True if a path is relative and stays inside its base directory.
+/// Returns true if a path is relative and stays inside its base directory.
 pub(super) fn is_inside(path: &Path) -> bool {
     !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -167,7 +167,7 @@ impl Template {
         Ok(Template(pieces))
     }
 
-    /// True if the template contains a placeholder.
+    /// Returns true if the template contains a placeholder.
     pub(super) fn has(&self, place: Placeholder) -> bool {
         self.0.contains(&Piece::Place(place))
     }

@@ -1,5 +1,5 @@
-//! Reads a file to install as a profile: a profile, or an agent file of Claude Code or Gemini CLI. Settings without a
-//! counterpart in profiles are reported.
+//! Reads a file that is to be installed as a profile: a profile, or an agent file of Claude Code or Gemini CLI. Settings
+//! without a counterpart in profiles are reported.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const OURS: [&str; 7] = ["role", "lane", "policy", "account", "limits", "home", 
 /// Keys that Gemini's agent files have and Claude's lack.
 const OF_GEMINI: [&str; 5] = ["kind", "display_name", "temperature", "max_turns", "timeout_mins"];
 
-/// File to install, as a profile.
+/// Profile that was read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adopted {
     /// Settings and text, with the name in the file.
@@ -35,8 +35,8 @@ pub fn adopt(text: &str) -> Result<Adopted, Fault> {
     let is_ours = loose.keys().any(|key| OURS.contains(&key.as_str()));
     let is_theirs = loose.get("model").and_then(Value::as_str).is_some_and(is_model_of_an_agent_file);
     match Draft::parse(text) {
-        // A text that parses as a profile is one, unless its model is named as in agent files and no key of profiles
-        // says otherwise.
+        // A text that parses as a profile counts as one, unless its model has a name of agent files and it has none of the
+        // keys that only profiles have.
         Ok(draft) if is_ours || !is_theirs => {
             return Ok(Adopted { draft, left_out: Vec::new(), is_profile: true });
         }
@@ -79,7 +79,7 @@ pub fn adopt(text: &str) -> Result<Adopted, Fault> {
     Ok(Adopted { draft, left_out, is_profile: false })
 }
 
-/// Joins the lines of a text, also at a literal `\n`, which some agent files contain.
+/// Joins the lines of a text into one. A literal `\n`, which some agent files contain, counts as a line end.
 fn in_one_line(text: &str) -> String {
     let text = text.replace("\\n", " ");
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
@@ -96,12 +96,12 @@ fn names(loose: &Value) -> Vec<String> {
     texts.into_iter().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// True if a model is named as in agent files of other programs, so that its name implies the program.
+/// Returns true if a model has a name that agent files of other programs use, which implies the program.
 fn is_model_of_an_agent_file(model: &str) -> bool {
     ["inherit", "sonnet", "opus", "haiku"].contains(&model) || model.starts_with("gemini")
 }
 
-/// Returns the report that a key is dropped.
+/// Returns the report about a key that is dropped, with the reason.
 fn left_out(key: &str, value: &Value) -> String {
     let value = match value {
         Value::String(text) => text.clone(),

@@ -133,12 +133,12 @@ impl CannotRun {
         if is_unknown { Failure { code: Code::NotFound, ..failure } } else { failure }
     }
 
-    /// True if its tasks wait for an external worker: the lane is a pull lane, or the name is unknown.
+    /// Returns true if its tasks wait for an external worker: the lane is a pull lane, or the name is unknown.
     pub fn is_claimed(&self) -> bool {
         self.is_unknown() || matches!(self, CannotRun::Pull { .. })
     }
 
-    /// True if no profile or lane has the name.
+    /// Returns true if no profile or lane has the name.
     pub fn is_unknown(&self) -> bool {
         matches!(self, CannotRun::Unknown { .. })
     }

@@ -1,7 +1,7 @@
 //! Parses Markdown files with YAML front matter: settings between two lines of `---`, then a text.
 //!
-//! Anchors and aliases of YAML are refused: no profile needs them, and a document that refers to its own parts can
-//! grow without an end.
+//! Anchors and aliases of YAML are refused: no profile needs them, and a small document with aliases can expand to a
+//! huge one.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const LONGEST: usize = 16 << 10;
 /// The two parts of a Markdown file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
-    /// Settings as YAML. The first line of it is the second line of the file.
+    /// Settings as YAML. Their first line is the second line of the file.
     yaml: &'a str,
     /// Text after the front matter.
     pub body: &'a str,
@@ -60,8 +60,8 @@ impl<'a> Parts<'a> {
         Self::settings_of(self.yaml).map_err(|e| self.fault_of(&e))
     }
 
-    /// Parses settings as leniently as Claude Code does: if they are not valid YAML, each value of a line is taken as
-    /// a text. Also returns the fault that was passed over.
+    /// Parses settings as leniently as Claude Code does: if they are not valid YAML, each plain value of a line is read
+    /// as a text. Also returns the fault that was ignored.
     pub(crate) fn loose_settings<T: DeserializeOwned>(&self) -> Result<(T, Option<Fault>), Fault> {
         let error = match Self::settings_of(self.yaml) {
             Ok(settings) => return Ok((settings, None)),
@@ -79,7 +79,7 @@ impl<'a> Parts<'a> {
     }
 
     fn settings_of<T: DeserializeOwned>(yaml: &str) -> Result<T, Error> {
-        // Profiles are flat. Anchors and aliases could expand without end, so they are refused.
+        // Profiles are almost flat. Anchors and aliases could expand to a huge document, so they are refused.
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! {
                 max_anchors: 0,
@@ -99,7 +99,7 @@ impl<'a> Parts<'a> {
         Fault { line: line + 1, key: key_of(self.yaml, line), message: in_words(error.without_snippet()) }
     }
 
-    /// Makes a fault at the line that sets a key.
+    /// Returns a fault at the line that sets a key, or at the first line if no line does.
     pub(crate) fn fault(&self, key: &str, message: impl Into<String>) -> Fault {
         let sets = |line: &str| key_in(line).is_some_and(|found| found == key);
         let line = self.yaml.lines().position(sets).map_or(1, |index| index + 2);
@@ -107,7 +107,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Words a parse error for the author of such a file.
+/// Returns the message about a parse error for the author of the file.
 fn in_words(error: &Error) -> String {
     match error {
         Error::Budget { breach: BudgetBreach::Anchors { .. } | BudgetBreach::Aliases { .. }, .. } => {
@@ -127,7 +127,7 @@ fn in_words(error: &Error) -> String {
         other => {
             let detail = DefaultMessageFormatter.format_message(other);
             let detail = detail.split_whitespace().collect::<Vec<_>>().join(" ");
-            // The most frequent mistake: an unquoted text with a colon.
+            // An unquoted text with a colon is the most frequent mistake.
             let is_colon = detail.contains("mapping values are not allowed");
             let hint = if is_colon { ": put a text that has a colon in quotes" } else { "" };
             format!("{detail}{hint}")
@@ -153,7 +153,7 @@ fn with_quotes(line: &str) -> String {
     format!("{key}: {}", Value::from(value))
 }
 
-/// Returns the text after a first line of `---`; none if the first line differs.
+/// Returns the text after a first line of `---`; none if the first line is another.
 fn after_fence(text: &str) -> Option<&str> {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     (line.trim_end() == "---").then_some(rest)

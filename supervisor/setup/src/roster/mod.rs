@@ -100,7 +100,7 @@ impl Resolved<'_> {
 }
 
 impl Resolved<'_> {
-    /// Returns the program of its workers if it is certainly missing. Blocking: reads files.
+    /// Returns the name of the lane's program if the program is certainly missing. Blocking: reads files.
     fn missing_program(&self, home: Option<&Path>) -> Option<String> {
         let program = self.lane.program();
         // The name may contain a placeholder, or the program may lie in the home of a worker's user.
@@ -109,8 +109,8 @@ impl Resolved<'_> {
         (is_known && program::find(&program, &dirs()).is_none()).then_some(program)
     }
 
-    /// Returns the reason why nothing runs if the program is certainly missing. `home` is searched as well. Blocking:
-    /// reads files.
+    /// Returns the reason why no worker can be started if the lane's program is certainly missing. The lane's
+    /// directories beneath `home`, the home of the workers' user, are searched as well. Blocking: reads files.
     pub fn without_program(&self, home: Option<&Path>) -> Option<String> {
         let lane = &self.lane_name;
         let missing = self.missing_program(home)?;
@@ -136,7 +136,7 @@ pub fn did_you_mean(wanted: &Profile, names: &[&str]) -> String {
 impl Roster {
     /// Loads the built-in definitions and the configuration.
     pub fn load(root: &Root) -> Self {
-        // Taken first: a file that is written meanwhile then counts as changed.
+        // The texts are read before the definitions are loaded, so that a file written in between counts as changed.
         let read = FilesRead::now(root);
         Roster {
             profiles: ProfileRegistry::load(root),
@@ -180,18 +180,19 @@ impl Roster {
         Roster { policies: self.policies.on(host), ..self }
     }
 
-    /// Resolves an assignee, in a task that names a policy or none.
+    /// Resolves an assignee. `policy` is the policy that the task names, if any.
     ///
     /// # Errors
-    /// Reason why no worker can be started for it at present. The daemon, its displays and commands without a daemon
-    /// share this rule.
+    /// Fails with the reason why no worker can be started for the assignee at present. The daemon, its displays and
+    /// commands without a daemon share this rule.
     pub fn resolve(
         &self,
         assignee: &Profile,
         policy: Option<&str>,
         config: &Config,
     ) -> Result<Resolved<'_>, CannotRun> {
-        // Checked from the profile over the lane to the policy, so that the first reason is the nearest to the name.
+        // The profile is checked first, then the lane, then the policy, so that the reported reason is the closest to
+        // the name that the operator wrote.
         let definition = match self.profile(assignee.as_str()) {
             Lookup::Usable(definition) => Some(definition),
             Lookup::Disabled(defect) => {
@@ -274,8 +275,8 @@ impl Roster {
         }
     }
 
-    /// Returns the name of an assignee's lane, even if it cannot run: the profile's lane, else the configured
-    /// default. An assignee without a profile is itself the name of a lane.
+    /// Returns the name of an assignee's lane, even if the assignee cannot run: the profile's lane, else the
+    /// configured default. An assignee without a usable profile is itself the name of a lane.
     pub fn lane_name(&self, assignee: &Profile, config: &Config) -> Profile {
         match self.definition(assignee) {
             Some(definition) => definition.settings.lane.as_ref().unwrap_or(&config.worker.lane).clone(),
@@ -283,8 +284,8 @@ impl Roster {
         }
     }
 
-    /// Returns the name of a run's policy, even if it cannot run: the task's, else the profile's, else the lane's,
-    /// else the configured default.
+    /// Returns the name of a run's policy, even if the assignee cannot run: the task's (`asked`), else the profile's,
+    /// else the lane's, else the configured default.
     pub fn policy_name(&self, assignee: &Profile, asked: Option<&str>, config: &Config) -> String {
         let of_profile = || self.definition(assignee)?.settings.policy.as_deref();
         let of_lane = || match self.lanes.find(&self.lane_name(assignee, config)) {
@@ -295,8 +296,8 @@ impl Roster {
         asked.or_else(of_lane).unwrap_or_else(|| config.worker.policy.clone())
     }
 
-    /// True if the file of an assignee's profile or lane has a defect and no good version is known. Its policy is then not
-    /// known either.
+    /// Returns true if the file of an assignee's profile or lane has a defect and no good version of it is known. The
+    /// policy of the assignee is then not known either.
     pub fn is_defective(&self, assignee: &Profile, config: &Config) -> bool {
         let lane = self.lane_name(assignee, config);
         matches!(self.profile(assignee.as_str()), Lookup::Disabled(_))
@@ -308,7 +309,7 @@ impl Roster {
         self.definition(assignee).map(|definition| definition.settings.role).unwrap_or_default()
     }
 
-    /// Returns the pool claim of each run of an assignee, even if it cannot run.
+    /// Returns the pool claim of each run of an assignee, even if the assignee cannot run.
     pub fn pool_claim(&self, assignee: &Profile, config: &Config) -> PoolClaim {
         let name = self.lane_name(assignee, config);
         let definition = self.definition(assignee);
@@ -352,13 +353,13 @@ impl Roster {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// True if the assignee is known, even if it cannot run.
+    /// Returns true if a profile or a lane has the assignee's name, even if the assignee cannot run.
     pub fn knows(&self, assignee: &Profile) -> bool {
         let is_profile = !matches!(self.profile(assignee.as_str()), Lookup::Absent);
         is_profile || !matches!(self.lanes.find(assignee), Lookup::Absent)
     }
 
-    /// Returns the account of each assignee that has one.
+    /// Returns the account of each assignee that has one: the profile's, else its lane's.
     pub fn accounts(&self, config: &Config) -> kernel::Accounts {
         let of_lanes = self.lanes.accounts();
         let mut accounts = of_lanes.clone();
@@ -386,7 +387,7 @@ impl Roster {
     }
 }
 
-/// Returns the feature that a lane lacks for a profile.
+/// Returns the second half of a sentence that names the feature that the lane lacks for the profile, if any.
 fn unfit(definition: &ProfileDefinition, lane: &Lane) -> Option<&'static str> {
     if definition.settings.model.is_some() && !lane.takes_model() {
         return Some("uses no {model}, so the profile's `model` changes nothing");

@@ -96,7 +96,7 @@ impl PolicyRegistry {
         }
     }
 
-    /// True if the policy of a name is usable and confines its runs.
+    /// Returns true if the policy of a name is usable and confines its runs.
     pub fn confines(&self, name: &str) -> bool {
         self.find(name).is_ok_and(Policy::is_confined)
     }

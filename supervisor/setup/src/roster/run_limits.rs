@@ -1,11 +1,12 @@
 //! Limits on a run: its runtime, its time without progress, and the number of consecutive failures that block its
 //! task.
 //!
-//! The more specific setting wins: the task, its profile, its lane, the configuration. A check's own limit precedes
-//! all of these. No run exceeds the limit of its tenant. Claims and `show` call the same function.
+//! The more specific setting takes precedence: the task's, then its profile's, its lane's and the configuration's. For
+//! a check, the limit of checks precedes all of these. No run exceeds the limit of its tenant. Claims and `show` call
+//! the same function.
 //!
-//! The limit of a tenant is a bound and not a default, because the workers of a tenant create its tasks. A run keeps
-//! its limit and the source of it, so a reload changes no live run.
+//! The limit of a tenant is a bound and not a default, because the workers of a tenant create its tasks. The limit of a
+//! run is stored with its source when the run starts, so a reload does not change live runs.
 
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ impl RunLimits {
         }
     }
 
-    /// Applies the limits of a lane, and over them the limits of a profile.
+    /// Returns these limits with the limits of a lane, and with precedence over these the limits of a profile.
     pub(super) fn with(self, lane: &Lane, definition: Option<&ProfileDefinition>) -> Self {
         let of_lane = lane.max_runtime.map(|limit| (limit, LimitSource::Lane));
         let of_profile =

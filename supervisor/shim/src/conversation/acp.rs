@@ -1,8 +1,9 @@
 //! `acp`: JSON-RPC lines of the Agent Client Protocol, as `gemini --experimental-acp` and `opencode acp` speak it.
 //!
-//! `initialize`, then `session/new` or `session/load`. Each message is a `session/prompt`, whose answer ends the turn.
-//! A prompt within a turn would cancel that turn, so a message waits for its end, and begins the next turn. The policy
-//! of the run confines the program, so permissions that it asks for are given; all other requests are refused.
+//! The conversation begins with `initialize`, and then `session/new` or `session/load`. Each message is a
+//! `session/prompt`, whose answer ends the turn. A prompt within a turn would cancel that turn, so a message waits for
+//! the end of the turn, and begins the next one. The policy of the run confines the program, so its requests for
+//! permissions are granted; all its other requests are refused.
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ use crate::rundir::AgentMessage;
 /// Number of the request that begins or continues a session, after `initialize`.
 const SESSION: u64 = 1;
 
-/// A message that waits, or whose turn is in progress.
+/// Message that waits for its turn; without a number, it is the prompt.
 #[derive(Debug)]
 struct Turn {
     number: Option<u32>,
@@ -26,19 +27,20 @@ struct Turn {
 /// State of the conversation.
 #[derive(Debug)]
 pub(super) struct Acp {
-    /// The session of the conversation.
+    /// Session to resume; none begins a new session.
     resumed: Option<String>,
     cwd: String,
     session: Option<String>,
-    /// Turns that wait. During a turn all messages come here, and none of them counts as input that waits for room: the bound is
-    /// the number of messages that the board takes for a run (`MESSAGES` in `kernel/src/model/limits.rs`).
+    /// Waiting messages. During a turn, all messages are kept here, and not among the input that waits for space in the
+    /// pipe. Their number is bounded by the number of messages that the board accepts for a run (`MESSAGES` in
+    /// `kernel/src/model/limits.rs`).
     waiting: VecDeque<Turn>,
-    /// The turn in progress, by the number of its request, and whether its message is not confirmed yet.
+    /// Turn in progress: the number of its request, and the number of its message until that is confirmed.
     turn: Option<(u64, Option<u32>)>,
     next: u64,
 }
 
-/// A line of the program: a request, a notification or an answer.
+/// Line of the program: a request, a notification or an answer.
 #[derive(Deserialize)]
 struct AcpMessage {
     id: Option<Value>,
@@ -57,12 +59,13 @@ struct Failure {
 }
 
 impl Acp {
-    /// Makes a conversation in a directory.
+    /// Creates a conversation whose session works in the directory `cwd`.
     pub(super) fn new(resumed: Option<String>, cwd: String) -> Self {
         Acp { resumed, cwd, session: None, waiting: VecDeque::new(), turn: None, next: SESSION + 1 }
     }
 
-    /// Returns the next message, if no turn is in progress.
+    /// Begins the next turn, unless a turn is in progress or no message waits. Returns the number of its message and
+    /// the line to write.
     fn go_on(&mut self) -> Option<(Option<u32>, Vec<u8>)> {
         let session = self.session.as_ref().filter(|_| self.turn.is_none())?;
         let Turn { number, text } = self.waiting.pop_front()?;
@@ -106,7 +109,8 @@ impl Acp {
             match (failure, unconfirmed) {
                 (None, number) => effects.confirmed.extend(number),
                 (Some(_), Some(number)) => effects.refused.push(number),
-                // A failure of the turn. The output of the program has it.
+                // The turn failed after the program had read the message. The output of the program reports the
+                // failure.
                 (Some(_), None) => {}
             }
             effects.say.extend(self.go_on());
@@ -159,7 +163,7 @@ impl Speech for Acp {
                 }
             }
             (None, Some("session/update")) => {
-                // Any act of the program in a turn shows that it has read the message of the turn.
+                // Any notification of the program during a turn shows that it has read the message of the turn.
                 effects.confirmed.extend(self.turn.as_mut().and_then(|(_, unconfirmed)| unconfirmed.take()));
             }
             (None, _) => {}

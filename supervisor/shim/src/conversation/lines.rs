@@ -1,18 +1,21 @@
-//! Splits a stream that comes in pieces into lines.
+//! Splits a stream that is read in pieces into lines of bounded length.
 
 use crate::cut_values::{CutValues, LINE_BYTES};
 
-/// Received part of an incomplete line.
+/// Splitter with the part of an incomplete line that was received.
 #[derive(Debug)]
 pub(super) struct Lines {
+    /// Received part of a line within the limit.
     partial: Vec<u8>,
+    /// Limit on a line, in bytes.
     most: usize,
-    /// The line, once it is over the limit.
+    /// Received part of a line beyond the limit; none while the line is within it.
     long: Option<CutValues>,
+    /// Treatment of lines beyond the limit.
     long_ones: Long,
 }
 
-/// Treatment of a line that is over the limit.
+/// Treatment of a line beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Long {
     Skipped,
@@ -31,7 +34,7 @@ impl Lines {
         Lines { long_ones: Long::Cut, ..Lines::new(LINE_BYTES) }
     }
 
-    /// Takes the next piece, and passes each completed line to `each`, without its line end.
+    /// Takes the next piece of the stream, and passes each completed line to `each`, without its line end.
     pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             if self.long.is_none() && self.partial.len() + part.len() > self.most {
@@ -63,6 +66,7 @@ impl Lines {
         }
     }
 
+    /// Adds a part of a line beyond the limit, unless such lines are skipped.
     fn push_long(&self, long: &mut CutValues, part: &[u8]) {
         if self.long_ones == Long::Cut {
             long.push(part);

@@ -1,10 +1,10 @@
-//! Python module `supervisor_tools` of one script: a function for each permitted tool.
+//! Writes the Python module `supervisor_tools` for one script, with a function for each permitted tool.
 
 use serde_json::Value;
 
 use super::super::catalog::VerbTool;
 
-/// Text before the functions. Replies are returned unchanged, and refusals are raised.
+/// Text of the module before its functions. A function returns the reply of its tool unchanged, and raises a refusal.
 const HEAD: &str = r#""""The tools of the board, for the script of one call of execute_code."""
 import json as _json
 import os as _os
@@ -48,7 +48,7 @@ const RESERVED: [&str; 35] = [
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Writes the module for these tools.
+/// Returns the text of the module for these tools.
 pub(super) fn module(tools: &[&VerbTool]) -> String {
     let mut module = HEAD.to_owned();
     for listed in tools {
@@ -76,7 +76,7 @@ fn function(listed: &VerbTool) -> String {
         parameters.pop();
     }
     let about = listed.tool.description.as_deref().unwrap_or_default();
-    // A JSON string without line ends is also a Python string.
+    // The description becomes the docstring: a JSON string without line ends is also a literal of Python.
     let about = Value::from(about.replace('\n', " "));
     let name = &listed.tool.name;
     format!(

@@ -10,7 +10,7 @@ use crate::top::peek::{LogView, InkedLine};
 use crate::top::picture::TaskRow;
 use base::terminal::{Ink, wrap};
 
-/// Makes a line without a style.
+/// Returns a line without a style.
 pub(super) fn plain(text: &str) -> InkedLine {
     InkedLine { ink: None, text: text.to_owned() }
 }
@@ -19,7 +19,7 @@ fn inked(ink: Ink, text: String) -> InkedLine {
     InkedLine { ink: Some(ink), text }
 }
 
-/// Breaks a text between words into lines of a width. Indented text continues at its indent.
+/// Breaks a text between words into lines of at most `width` columns. The lines of an indented text keep its indent.
 pub(super) fn broken(line: &InkedLine, width: usize, look: ColourUse) -> Vec<Line<'static>> {
     let text = shown(&line.text);
     let rest = text.trim_start_matches(' ');
@@ -36,7 +36,7 @@ pub(super) fn broken(line: &InkedLine, width: usize, look: ColourUse) -> Vec<Lin
     wrap(rest, width.saturating_sub(indent).max(1)).into_iter().map(line).collect()
 }
 
-/// Draws the log of a task: its end, or the part scrolled to.
+/// Draws the log of a task: its end, or the part to which the user has scrolled.
 pub(super) fn peek(peek: &LogView, look: ColourUse, area: Rect, buffer: &mut Buffer) {
     let mut title = Pieces::with_colours(look);
     title.ink(Ink::Bold, &format!(" {}", peek.task));
@@ -56,7 +56,7 @@ pub(super) fn peek(peek: &LogView, look: ColourUse, area: Rect, buffer: &mut Buf
     fill(lines, inner, buffer);
 }
 
-/// Returns the visible lines of a log: those above the bottom of the visible part, and further ones below if space is
+/// Returns the visible lines of a log: the lines above the bottom of the visible part, and lines below it if space is
 /// left.
 fn log_lines(peek: &LogView, look: ColourUse, area: Rect) -> Vec<Line<'static>> {
     let (height, width) = (usize::from(area.height), usize::from(area.width));

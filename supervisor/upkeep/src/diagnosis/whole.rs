@@ -1,5 +1,5 @@
-//! Problems of the whole root, whether a task waits for them or not: unusable configuration files, spent budgets, and a
-//! daemon that starts nothing.
+//! Problems that concern the whole root and no single task: unusable configuration files, spent budgets, open breakers,
+//! channels, plugins and schedules that fail, and a daemon that starts nothing.
 
 use kernel::{
     Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, ScheduleName, ScheduleTick,

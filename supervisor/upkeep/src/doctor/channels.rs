@@ -1,4 +1,4 @@
-//! Checks of `doctor` on the configured channels, without sending anything.
+//! Checks of `doctor` on the configured channels. No message is sent.
 
 use super::{HostCheck, CheckResult};
 use base::failure::with_causes;
@@ -8,9 +8,9 @@ use setup::config::Config;
 use setup::config::notify::{Channel, program};
 use setup::roster::Roster;
 
-/// Checks each channel: its secret, its program, its policy.
+/// Checks the secret, the program, the plugin and the policy of each channel.
 pub(super) fn examine(root: &Root) -> Vec<HostCheck> {
-    // `configuration` reports a file that cannot be used.
+    // The check `configuration` reports a file that cannot be used.
     let Ok(config) = Config::load(root) else { return Vec::new() };
     let roster = Roster::load(root);
     let check = |(name, channel): (&String, &Channel)| {

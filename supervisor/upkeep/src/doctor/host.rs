@@ -69,7 +69,7 @@ fn scripts() -> HostCheck {
     }
 }
 
-/// Describes in plain words the confinement of workers on this host.
+/// Describes the confinement of workers on this host, as far as the host supports it, in words for an operator.
 pub(super) fn host(root: &Root) -> Vec<HostCheck> {
     let daemon = OwnerLock::owner(root).and_then(|owner| owner.pid);
     let host = examine_host(daemon);

@@ -1,7 +1,7 @@
-//! Import of a board into an empty one: as a whole, or not at all.
+//! Imports a board into an empty one, as a whole or not at all.
 //!
-//! The file of the board stays in place, so an import runs beside a daemon. A daemon settles open runs only when it
-//! starts, so an export with an open run is refused while a daemon runs.
+//! An import writes to the file of the existing board, so it can run beside a daemon. A daemon settles open runs only when
+//! it starts, so an export with an open run is refused while a daemon runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -39,7 +39,7 @@ pub struct ImportReport {
     pub rows: BTreeMap<String, u64>,
     /// Number of attached files.
     pub files: u64,
-    /// Items with another meaning here.
+    /// Values that were changed on import, because they mean something else here.
     pub changed: Vec<String>,
     /// Items that were not imported.
     pub left: Vec<String>,
@@ -58,15 +58,15 @@ pub struct Importer {
 /// Directories of this host in which imported tasks may work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllowedDirectories {
-    /// None: the caller has not said that the file may name them.
+    /// No directory: the caller has not accepted the directories that the file names.
     None,
-    /// Each place in the file.
+    /// Every directory that the file names.
     Named,
 }
 
 /// Imports a source into an empty board. Tasks that would run under a wider policy than the default, or work in a
-/// directory of this host, are imported only if the caller accepts that: the file also says who has made them, and so as
-/// whom a worker of root's daemon works there.
+/// directory of this host, are imported only if the caller accepts that. The file also names the creator of each task,
+/// which decides the user of a worker of root's daemon in such a directory.
 pub fn read(
     source: ImportSource,
     service: &Service,
@@ -84,7 +84,7 @@ pub fn read(
         }
         Ok(imported)
     });
-    // Schedules of this host go on, which the import has stopped with those that it brought.
+    // The import stops all schedules. This call starts the schedules of this host again.
     service.automate(board);
     if read.is_err() {
         // Stored files without rows are removed. An error of the removal would hide the first failure.
@@ -93,7 +93,7 @@ pub fn read(
     read
 }
 
-/// Handling of runs that are open in an export. A daemon settles such runs only when it starts.
+/// Treatment of runs that are open in an export. A daemon settles such runs only when it starts.
 #[derive(Clone, Copy)]
 enum OpenRuns {
     Kept,
@@ -164,7 +164,8 @@ impl ImportTerms {
     }
 }
 
-/// True if a policy is the default, or a shipped policy that is no wider than a shipped default.
+/// Returns true if a policy is the default, or is shipped and narrower than a default that is shipped too. The names of
+/// shipped policies are sorted from the narrowest to the widest.
 fn is_no_wider(name: &str, default: &str) -> bool {
     let place = |name: &str| policies::Policy::builtin_names().iter().position(|shipped| *shipped == name);
     name == default || matches!((place(name), place(default)), (Some(own), Some(other)) if own < other)
@@ -179,7 +180,7 @@ fn read_rows(
 ) -> Result<(ImportReport, Option<Details>), Failure> {
     let board = handle.name().clone();
     let blobs = handle.blobs().clone();
-    // Held until the commit, because no row refers to the stored files before.
+    // The lock excludes sweeps until the commit, because no row refers to the stored files before.
     let _unswept = blobs.private().and_then(|_| blobs.unswept()).map_err(kernel::Error::from)?;
     match source {
         ImportSource::Lines(mut lines) => {
@@ -214,6 +215,7 @@ fn read_rows(
     }
 }
 
+/// Board to import, as it was opened.
 #[expect(missing_debug_implementations, reason = "a reader of any kind")]
 pub enum ImportSource {
     /// Output of `export`.
@@ -227,7 +229,7 @@ impl ImportSource {
     pub fn lines(path: &Path) -> Result<Self, Failure> {
         let wanted = "a file written by `supervisor export`";
         let failed = |e: std::io::Error| Failure::named_file("open", path, &e, wanted);
-        // The daemon opens it, and must not block on a pipe without a writer.
+        // The daemon may open the file, and must not wait for the writer of a FIFO (open(2)).
         let waits_for_nobody = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
         let file = File::options().read(true).custom_flags(waits_for_nobody).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
@@ -237,9 +239,9 @@ impl ImportSource {
         Ok(ImportSource::Lines(Box::new(BufReader::new(file))))
     }
 
-    /// Opens a database of `hermes kanban`, copied into a private directory to be read.
+    /// Reads a database of `hermes kanban` from a copy in a directory beneath `private`.
     pub fn peer(path: &Path, private: &Path) -> Result<Self, Failure> {
-        // Made with mode 0700, so that the copy is as private as the board.
+        // `tempfile` makes the directory with mode 0700, so that the copy is as private as the board.
         let scratch = tempfile::Builder::new()
             .prefix("import-")
             .tempdir_in(private)

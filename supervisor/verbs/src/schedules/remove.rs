@@ -47,13 +47,13 @@ impl Verb for RemoveSchedule {
             if board.is_none() && file_of(service.root(), &name).is_none() {
                 return Err(unknown(&service, &name));
             }
-            // The board is opened before the files are read again: only open boards are told of the removal.
+            // The board is opened first, because reading the files again changes the schedules of open boards only.
             let board = board.filter(|board| service.root().board(board).exists());
             let board = board.map(|board| service.board(&board)).transpose()?;
             let path = remove(service.root(), &name)?;
             service.read_schedules();
             if let Some(board) = board {
-                // The board runs its jobs in order, so it has removed the schedule when this empty job ends.
+                // The writer of a board runs its jobs in order, so the schedule has been removed when this empty job ends.
                 board.writer()?.call(|_| Ok(()))?;
             }
             Ok(RemovedSchedule { name, path })

@@ -1,4 +1,4 @@
-//! Resources of the daemon and its workers, as the kernel counts them.
+//! Measures the resource use of the daemon and its workers in procfs and cgroups.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use base::failure::Failure;
 use daemon::{LiveRun, Snapshot};
 use host::usage::{Sampler, is_stopped};
 
-/// The daemon itself, without what depends on the question.
+/// Returns the line about the daemon. The caller sets the slots, the number of taken slots and the commits.
 pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     let stat = procfs::process::Process::myself().and_then(|process| process.stat()).ok();
     let page = procfs::page_size();
@@ -33,7 +33,8 @@ pub(super) fn daemon_line(snapshot: &Snapshot) -> DaemonLine {
     }
 }
 
-/// Resources of live runs, and the room on the disk of the root.
+/// Returns the resource use of live runs, and the free space on the disk of the root. `tree` is the limit on the listed
+/// processes of each run; none for no list.
 pub(super) async fn measured(
     root: PathBuf,
     live: Vec<LiveRun>,
@@ -43,7 +44,7 @@ pub(super) async fn measured(
     blocking("procfs could not be read", move || (measure(live, now, tree), DiskSpace::of_directory(&root))).await
 }
 
-/// Current resources of each run.
+/// Returns the present resource use of each run.
 fn measure(live: Vec<LiveRun>, now: Timestamp, tree: Option<usize>) -> Vec<WorkerLine> {
     let sampler = Sampler::default();
     let boottime = boottime_us();

@@ -1,4 +1,4 @@
-//! Breakers stored on boards, so that a later daemon knows them and a person can release them.
+//! Breakers are stored as holds on boards, so that a later daemon knows them and a person can release them.
 
 use kernel::{BoardName, Hold, HoldKind, HoldOn, HoldScope, Timestamp};
 
@@ -6,12 +6,12 @@ use super::super::wait::Wait;
 use super::{Backoff, Breaker, OPEN};
 use crate::run::environment::Environment;
 
-/// A change of a breaker on a board.
+/// Change of a breaker that a board has to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BreakerChange {
-    /// Store it, with the reason and the time of the next try.
+    /// The breaker is open: its hold is stored, with the reason and the time of the next try.
     Open(HoldOn, String, Timestamp),
-    /// Remove it, because its environment or host works.
+    /// The environment or the host works again: the hold of the breaker is removed.
     Closed(HoldOn),
 }
 
@@ -22,7 +22,7 @@ impl BreakerChange {
 }
 
 impl Environment {
-    /// Returns the name of its breaker.
+    /// Returns the target of the hold that stores the breaker of this environment.
     pub(super) fn hold(&self) -> HoldOn {
         HoldOn { scope: HoldScope::Environment, name: self.name() }
     }
@@ -48,8 +48,8 @@ impl Backoff {
         std::mem::take(&mut self.kept)
     }
 
-    /// Takes over the breakers that a board stores. Breakers of an earlier daemon stay open; a breaker that a person
-    /// has released closes. Returns true if any closed.
+    /// Adopts the state of the breakers that a board stores. Breakers of an earlier daemon stay open; a breaker whose
+    /// hold a person has released is closed. Returns true if any breaker was closed.
     pub fn learn(&mut self, board: &BoardName, holds: &[Hold], now: Timestamp) -> bool {
         let breakers = || holds.iter().filter(|hold| hold.kind == HoldKind::Breaker);
         for hold in breakers() {
@@ -66,7 +66,7 @@ impl Backoff {
                     });
                     breaker.is_kept |= breaker.board == *board;
                 }
-                // A name of another release.
+                // A daemon of another release stored a name that this release does not know.
                 _ => {}
             }
         }

@@ -145,7 +145,7 @@ impl Dispatcher {
         lines.join("\n")
     }
 
-    /// True if this daemon has nothing left to wait for.
+    /// Returns true if this daemon has nothing left to wait for.
     pub(super) fn is_done(&self) -> bool {
         let quiet = !self.has_runs();
         let settled = || self.slots.values().all(|slot| slot.is_out_of_reach() || slot.is(Phase::Settling));
@@ -160,7 +160,7 @@ impl Dispatcher {
         }
     }
 
-    /// True if there are runs that this daemon still handles.
+    /// Returns true if there are runs that this daemon still handles.
     pub(crate) fn has_runs(&self) -> bool {
         !self.slots.values().all(Slot::is_out_of_reach)
     }

@@ -1,5 +1,5 @@
-//! Sink: a program of the operator. The program gets the message as JSON on standard input, is confined by a policy,
-//! has a time limit, and little of its output is kept.
+//! Sends a message by a program of the operator. The program gets the message as JSON on standard input, is confined by
+//! a policy, and has a time limit. Only the first bytes of its output are kept.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::program::{ExcessOutput, PreparedProgram, Program};
 use base::failure::Failure;
 use setup::config::notify::program;
 
-/// Limit on its output that is read, in bytes.
+/// Limit on the kept output of the program, in bytes.
 const OUTPUT: usize = 4096;
-/// Number that allocates the uids of channel programs; no board has it.
+/// Board id that reserves the range of uids for programs of channels. No board has it.
 const CHANNELS: u128 = 1;
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {

@@ -1,4 +1,4 @@
-//! Sink: the desktop, by `notify-send`, which uses the session's D-Bus. A D-Bus client of our own would be too much for
+//! Sink for the desktop. It runs `notify-send`, which uses the session's D-Bus, since a D-Bus client would be too large for
 //! one kind of message.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::notify::text;
 use crate::notify::step_log::{StepLog, Undelivered};
 use base::environment;
 
-/// Program of a channel that names none.
+/// Program for a channel that names none.
 const PROGRAM: &str = "/usr/bin/notify-send";
 /// Variable with the address of the session bus; without it, the bus is in the user's runtime directory.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";

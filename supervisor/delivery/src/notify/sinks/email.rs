@@ -1,5 +1,5 @@
-//! Sink: e-mail over SMTP. `smtps://` uses TLS from the start, `smtp://` STARTTLS. Mail is unencrypted only to this
-//! host.
+//! Sink for e-mail over SMTP. `smtps://` uses TLS from the start, `smtp://` STARTTLS. Only mail to a server on this host is
+//! sent without TLS.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Res
     let limit = delivery.channel.settings.timeout.duration();
     let sent = match tokio::time::timeout(limit, transport.send(message)).await {
         Err(_) => Err(Undelivered::later(format!("no answer within {} s", limit.as_secs()))),
-        // A 5xx code concerns the message or the account; another try helps with neither.
+        // A 5xx code is a permanent refusal of the message or the account, so another try does not help.
         Ok(Err(e)) if e.is_permanent() => {
             Err(Undelivered::Refused(format!("the server refuses it: {}", plain(&e))))
         }

@@ -1,4 +1,4 @@
-//! Sink: a webhook. The message is JSON, signed by the specification "Standard Webhooks", for which receivers have
+//! Sink for webhooks. The message is JSON and is signed by the specification "Standard Webhooks", for which receivers find
 //! libraries.
 
 use base64::Engine as _;
@@ -16,7 +16,7 @@ use crate::notify::step_log::{StepLog, Undelivered};
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-/// Prefix of a key in base64.
+/// Prefix of a secret that is a key in base64. A secret without it is the key itself.
 const ENCODED: &str = "whsec_";
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {

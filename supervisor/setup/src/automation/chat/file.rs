@@ -130,7 +130,7 @@ impl ChatFile {
         self.senders.iter().find(|sender| sender.id == id)
     }
 
-    /// True if a sender's command may concern a board.
+    /// Returns true if a sender's command may concern a board.
     pub fn reaches(&self, sender: &Sender, board: &BoardName) -> bool {
         (*board == self.board || self.boards.contains(board))
             && sender.boards.as_ref().is_none_or(|own| own.contains(board))

@@ -1,4 +1,4 @@
-//! Schedule file: its keys, and their conversion to a schedule of the board.
+//! Keys of a schedule file, and their conversion to a schedule of the board.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use base::environment::with_home;
 use base::failure::Failure;
 use base::time::duration::WrittenDuration;
 
-/// Schedule as its file has it: at least one of `cron`, `every` and `at`, and one of `task`, `tasks` and `command`.
+/// Contents of a schedule file: at least one of `cron`, `every` and `at`, and one of `task`, `tasks` and `command`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleText {
@@ -88,8 +88,8 @@ pub enum Unknown {
 }
 
 impl SavedBy {
-    /// Returns the entry for a user. Root's files need none, because their owner is the user, and no other daemon acts
-    /// for users.
+    /// Returns the entry for the user that saves a schedule through the daemon. None if the owner of the file will be this
+    /// user: for root itself, and in a daemon that does not run as root.
     pub(super) fn for_saver(saver: Option<u32>) -> Option<Self> {
         let is_owner = !nix::unistd::geteuid().is_root() || saver == Some(0);
         (!is_owner).then(|| saver.map_or(SavedBy::Word(Unknown::Unknown), SavedBy::Uid))
@@ -104,8 +104,8 @@ impl SavedBy {
 }
 
 // Decision 0268.
-/// Returns the creator of the tasks of a schedule: the author of its file. In a file of root the entry `saved_by` counts
-/// instead; another user could write any name there.
+/// Returns the creator of the tasks of a schedule: the author of its file, or in a file of root the user in the entry
+/// `saved_by`. In a file of another user the entry does not count, because its author could name any user.
 pub(super) fn creator(author: Option<u32>, saved_by: Option<SavedBy>) -> Option<u32> {
     match (author, saved_by) {
         (Some(0), Some(saver)) => saver.uid(),
@@ -151,7 +151,7 @@ impl Planned {
         })
     }
 
-    /// Returns the schedule of a file with this author.
+    /// Sets the creator of the schedule's tasks, for a file with this author.
     #[must_use]
     pub fn saved_in(mut self, author: Option<u32>) -> Self {
         self.spec.creator_uid = creator(author, self.text.saved_by);
@@ -169,7 +169,10 @@ impl Planned {
         spec
     }
 
-    /// Converts the contents of a file. An error is a key with the reason.
+    /// Converts the contents of a file.
+    ///
+    /// # Errors
+    /// Key that is unusable, with the reason.
     pub fn from_text(name: &ScheduleName, text: ScheduleText) -> Result<Self, (&'static str, String)> {
         let tasks = match (&text.task, text.tasks.as_slice()) {
             (Some(_), [_, ..]) => {
@@ -199,7 +202,7 @@ impl Planned {
             paused: text.paused,
             tasks,
             command: text.command.as_deref().map(command).transpose()?,
-            // The file decides, which is not known here.
+            // The author of the file decides; see `saved_in`.
             creator_uid: None,
         };
         kernel::check_schedule(name, &spec).map_err(|error| match error {
@@ -231,13 +234,14 @@ fn moment(written: &str, zone: Option<&str>) -> Result<Timestamp, String> {
 /// Reason for the refusal of a command that reads a file.
 pub const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
 
-/// True if a command reads a file. The daemon would read it with its own rights, for a schedule of any user or browser.
+/// Returns true if a command would read a file. The daemon would read it with its own rights, for a schedule that any user
+/// or browser may have saved.
 pub fn reads_file(words: &[String]) -> bool {
     words.iter().any(|word| word.starts_with("--body-file"))
 }
 
-/// Parses a command. Leading program names are dropped, and only `dispatch-fleet` is allowed. The tick is passed to
-/// the command, so that repeated tries dispatch a tick once.
+/// Parses a command. Leading names of programs are dropped, and only `dispatch-fleet` is permitted. The command gets the
+/// tick as an option, so that repeated tries dispatch a tick once.
 fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     let refuse = |why: String| ("command", why);
     let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed".to_owned()))?;
@@ -258,7 +262,7 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
     }
-    // Before the file's arguments: after a `--` it would not be an option.
+    // The option comes before the arguments of the file, because after a `--` it would not be an option.
     words.splice(1..1, ["--tick".to_owned(), "{tick}".to_owned()]);
     Ok(words)
 }

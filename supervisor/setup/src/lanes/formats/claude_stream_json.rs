@@ -1,10 +1,10 @@
 //! `claude-stream-json`: the events of `claude -p --output-format stream-json --verbose`.
 //!
-//! `system` with `init` names the session. `result` ends a turn, and is the last event of a run that ended by itself.
-//! Its `subtype` may be `success` although a request failed for good, so `is_error` counts. `rate_limit_event`
-//! reports the limits of the account, met or not. `system` with `api_retry` reports a request that is retried.
-//! `usage` excludes sub-agents, so the sum of `modelUsage` counts if present. Both cover one invocation, also in a
-//! resumed session.
+//! A `system` event with the subtype `init` names the session and the model. A `result` event ends a turn, and is the
+//! last event of a run that ended by itself. Its `subtype` may be `success` although a request finally failed, so
+//! `is_error` decides. A `rate_limit_event` reports the state of the account's limits, which may permit further
+//! requests. A `system` event with the subtype `api_retry` reports a request that is retried. `usage` excludes
+//! sub-agents, so the sum of `modelUsage` is used if present. Both cover one invocation, also in a resumed session.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +71,8 @@ struct Ended {
     permission_denials: Vec<IgnoredAny>,
 }
 
-/// Use of the agent itself, or of all agents together with one model. `input` excludes tokens read from or written to
-/// the cache.
+/// Tokens of the agent without its sub-agents, or of all agents together with one model. `input` excludes tokens read
+/// from or written to the cache.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
@@ -86,7 +86,7 @@ struct Usage {
     output: Count,
 }
 
-/// Reply of the model. Several events report the same reply, each with its whole usage so far.
+/// Reply of the model. Several events may report the same reply, each with the usage of the reply so far.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Message {
@@ -96,7 +96,8 @@ struct Message {
     usage: Usage,
 }
 
-/// Usage of the replies, for a run without a result.
+/// Usage of the replies, for a run without a `result` event. `of` is the id of the last reply, `last` its usage, and
+/// `sum` the usage of the earlier replies.
 #[derive(Default)]
 struct Answers {
     of: Option<String>,
@@ -104,7 +105,8 @@ struct Answers {
     sum: Tokens,
 }
 
-/// Tokens of the model. `input` includes the cached ones.
+/// Numbers of tokens. `input` includes tokens read from or written to the cache, `cached` is the number that was read
+/// from it.
 #[derive(Clone, Copy, Default)]
 struct Tokens {
     input: u64,
@@ -113,7 +115,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// Returns the tokens that a use counts.
+    /// Returns the sums of a reported usage.
     fn from_usage(usage: &Usage) -> Self {
         let input = [usage.input.0, usage.cache_creation.0, usage.cache_read.0];
         Tokens {
@@ -133,6 +135,7 @@ impl Tokens {
 }
 
 impl Answers {
+    // A later event of the same reply replaces the usage of the earlier one; an event without an id is a new reply.
     fn add(&mut self, message: Message) {
         if message.id.is_none() || message.id != self.of {
             self.sum = self.sum.plus(self.last);
@@ -156,7 +159,7 @@ struct Limit {
     resets_at: Moment,
 }
 
-/// State of the service by the events before the last.
+/// State of the service after the events so far.
 #[derive(Default)]
 struct Service {
     is_rejected: bool,
@@ -180,7 +183,7 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
         },
         Event::Assistant { message } => {
             service.retried = None;
-            // A message begins another turn.
+            // A message after a result begins another turn, so the run is not finished.
             report.finish = Finish::Unsaid;
             answers.add(message);
         }
@@ -210,7 +213,7 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
     report
 }
 
-/// True if the last event about the service reports a retry.
+/// Returns true if the last event about the service reports a retry.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |event| match event {
@@ -225,7 +228,7 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
     match ended.subtype.as_deref() {
         Some("error_max_turns") => return Finish::OwnLimit(OwnLimit::Turns),
         Some("error_max_budget_usd") => return Finish::OwnLimit(OwnLimit::Cost),
-        // The other subtypes are less specific than the fields below.
+        // For all other subtypes, the fields below are more specific.
         Some(_) | None => {}
     }
     if !ended.is_error {

@@ -100,7 +100,7 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
     report
 }
 
-/// True if the last event about the service reports a retry.
+/// Returns true if the last event about the service reports a retry.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |line: AppServerLine| match line.method.as_deref() {

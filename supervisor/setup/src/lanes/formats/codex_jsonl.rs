@@ -1,11 +1,11 @@
 //! `codex-jsonl`: the events of `codex exec --json`.
 //!
-//! `thread.started` names the session; each turn ends with `turn.completed` or `turn.failed`. The usage of a turn
-//! covers the whole thread so far, including turns of earlier runs. An error is described by a message alone. A
-//! refused tool call leaves the exit code at 0.
+//! `thread.started` names the session, and each turn ends with `turn.completed` or `turn.failed`. The usage of a turn is the
+//! sum over the thread so far, including turns of earlier runs. An error has a message and no code. A refused tool call
+//! leaves the exit code at 0.
 //!
-//! Without a network the program writes the same `error` until its deadline, and the same event for an error that it
-//! overcomes. So an `error` is a refusal until an event of an item or a turn follows.
+//! Without a network the program writes the event `error` again and again until its deadline. It writes the same event for an
+//! error that a retry overcomes. So an `error` counts as a refusal until an event of an item or a turn follows.
 
 use kernel::{Counters, Spent};
 use serde::Deserialize;
@@ -74,7 +74,7 @@ enum Item {
     Other,
 }
 
-/// Phrases in the error of a call that codex itself refused.
+/// Phrases in the error of a tool call that codex itself has refused.
 const DENIED: [&str; 2] = ["requires approval", "rejected by user"];
 
 pub(super) fn read(stdout: &Stdout) -> WorkerReport {
@@ -122,7 +122,8 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
     report
 }
 
-/// True if the last event about the service is an error. An item or a turn follows once a retry has overcome it.
+/// Returns true if the last event about the service is an error. An event of an item or a turn follows once a retry has
+/// overcome the error.
 pub(super) fn is_refused(so_far: &Stdout) -> bool {
     let mut is_refused = false;
     each(so_far, |Kind { kind }| {

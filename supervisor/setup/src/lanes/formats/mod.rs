@@ -109,7 +109,7 @@ impl Format {
 }
 
 impl Format {
-    /// True if the output reveals something before the end.
+    /// Returns true if the output reveals something before the end.
     pub(super) fn is_heard(self) -> bool {
         self.0.refused.is_some()
     }
@@ -126,7 +126,7 @@ impl Format {
         Some((self.0.readable?)(&event))
     }
 
-    /// True if the service currently refuses the worker while it retries.
+    /// Returns true if the service currently refuses the worker while it retries.
     pub(super) fn is_refused(self, so_far: &Stdout) -> bool {
         self.0.refused.is_some_and(|refused| refused(so_far))
     }
@@ -251,7 +251,7 @@ mod tests {
         written(output, |stdout| Format::try_from(format.to_owned()).unwrap().read(stdout))
     }
 
-    /// True if the output so far reports a refusing service, in a format.
+    /// Returns true if the output so far reports a refusing service, in a format.
     pub(super) fn is_refused(format: &str, output: &[u8]) -> bool {
         written(output, |stdout| Format::try_from(format.to_owned()).unwrap().is_refused(stdout))
     }

@@ -57,7 +57,7 @@ fn by_words_at(error: &str, now: &Zoned) -> Finish {
     Finish::Failed
 }
 
-/// True if an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
+/// Returns true if an error names one of these statuses, as `status: 429` and `status 429 Too Many Requests` do.
 fn status_in(text: &str, statuses: &[u32]) -> bool {
     text.match_indices("status").any(|(at, word)| {
         let rest = text[at + word.len()..].trim_start_matches([' ', ':', '=', '"']);
