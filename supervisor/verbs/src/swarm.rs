@@ -143,7 +143,7 @@ impl Verb for Swarm {
         let workers = self.workers.into_iter();
         let new = NewSwarm {
             goal: self.goal,
-            workers
+            workers: workers
                 .map(|worker| SwarmWorker {
                     profile: worker.profile,
                     title: worker.title,
