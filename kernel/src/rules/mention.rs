@@ -27,21 +27,21 @@ pub(crate) fn mentioned_and_passed(
 }
 
 fn first(text: &str, most: usize, known: impl Fn(&Profile) -> bool) -> Vec<Profile> {
-    let mut names = Vec::new();
+    let mut profiles = Vec::new();
     for paragraph in unquoted_paragraphs(text) {
         for name in names(&without_spans(&paragraph)) {
-            if names.len() == most {
-                return names;
+            if profiles.len() == most {
+                return profiles;
             }
             if let Ok(profile) = name.parse::<Profile>()
-                && !names.contains(&profile)
+                && !profiles.contains(&profile)
                 && known(&profile)
             {
-                names.push(profile);
+                profiles.push(profile);
             }
         }
     }
-    names
+    profiles
 }
 
 /// Returns the paragraphs of a text without quotations and code blocks.

@@ -27,7 +27,7 @@ macro_rules! columns {
         );
 
         fn $read(row: &rusqlite::Row<'_>) -> rusqlite::Result<$noun> {
-            let row = super::convert::Columns::of(row);
+            let row = super::convert::Columns::new(row);
             Ok($noun {
                 id: row.get("id")?,
                 $($($field: super::columns::column!(row, super::columns::name!($field $($column)?) $(, $how)?),)+)+

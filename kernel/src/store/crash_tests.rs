@@ -221,7 +221,7 @@ fn perform(
     writer: &Writer,
     group: usize,
     armed: impl FnOnce() + Send + 'static,
-    acknowledge: fn(usize, &Value),
+    on_reply: fn(usize, &Value),
 ) {
     let (running, has_started) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -244,7 +244,7 @@ fn perform(
             request(group, at),
             move |board| write(board, number),
             move |result| {
-                acknowledge(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
+                on_reply(at, &result.unwrap_or_else(|error| panic!("{group}.{at}: {error}")));
                 acknowledge.send(()).unwrap();
             },
         );

@@ -60,7 +60,7 @@ impl<S: Subscriber> Layer<S> for Journal {
         entry.put("PRIORITY", priority(*metadata.level()));
         entry.put("SYSLOG_IDENTIFIER", "supervisor");
         entry.put("TARGET", metadata.target());
-        let (message, name) = (format!("{}{}", entry.name, entry.told), std::mem::take(&mut entry.name));
+        let (message, name) = (format!("{}{}", entry.name, entry.logged), std::mem::take(&mut entry.name));
         entry.put("SUPERVISOR_EVENT", &name);
         entry.put("MESSAGE", &message);
         // An entry that the journal does not take is dropped: the log must not stop the work, and the board records
@@ -110,7 +110,7 @@ impl JournalEntry {
         self.put(&format!("SUPERVISOR_{name}"), value);
         let is_plain = !value.is_empty() && !value.contains(' ') && value.escape_debug().eq(value.chars());
         let logged = if is_plain { value.to_owned() } else { format!("{value:?}") };
-        self.told.extend([" ", field.name(), "=", &logged]);
+        self.logged.extend([" ", field.name(), "=", &logged]);
     }
 }
 

@@ -151,7 +151,7 @@ impl Running {
 
     /// Notes which input is read from now on.
     pub(crate) fn begin(&mut self, input: &[u8]) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.started.fetch_add(1, Ordering::Relaxed);
         if let Some(file) = &self.file {
             let mut bytes = (input.len() as u64).to_le_bytes().to_vec();
             bytes.extend_from_slice(input);

@@ -120,7 +120,7 @@ async fn last_of(output: Option<impl AsyncRead + Unpin>) -> String {
     {
         output_lines.extend_from_slice(part.get(..count).unwrap_or_default());
         is_cut |= output_lines.len() > SAID;
-        output_lines.drain(..said.len().saturating_sub(SAID));
+        output_lines.drain(..output_lines.len().saturating_sub(SAID));
     }
     let text = String::from_utf8_lossy(&output_lines);
     let text = if is_cut { text.split_once('\n').map_or(&*text, |(_, rest)| rest) } else { &text };

@@ -277,7 +277,7 @@ mod tests {
         let mut daemon = running(config(""), DaemonMode::Forever, &[]);
         let idle = daemon.decide(read(scanned(&[])), now());
         assert!(!idle.iter().any(|action| matches!(action, Action::Arm(_))), "{idle:?}");
-        let short = daemon.decide(read(BoardWork { lacks_headroom: true, ..looked(&[]) }), now());
+        let short = daemon.decide(read(BoardWork { lacks_headroom: true, ..scanned(&[]) }), now());
         assert!(
             short.iter().any(|action| matches!(action, Action::Arm(Some(when)) if *when == at(2))),
             "{short:?}"

@@ -58,7 +58,7 @@ pub(super) fn take(run: &Run, records: &Records, blobs: &Blobs) -> Result<TakenF
     let workspace = recorded_cwd.or_else(|| run.workspace_path.as_ref().map(PathBuf::from));
     for path in run.verdict.iter().flat_map(Verdict::artifacts) {
         let lose = |reason: String| LostArtifact { path: path.clone(), reason };
-        let Some(workspace) = workspace.as_deref().filter(|_| records.note.is_some()) else {
+        let Some(workspace) = workspace.as_deref().filter(|_| records.run_state.is_some()) else {
             taken.handed.lost.push(lose("nothing is known of the run's workspace any more".to_owned()));
             continue;
         };

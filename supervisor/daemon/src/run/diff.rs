@@ -127,7 +127,7 @@ fn of_run<'a>(root: &Root, board: &BoardName, run: &'a Run) -> Result<Option<Sto
         return Ok(None);
     }
     let records = Records::read(&root.run_dir(board, run.id)).map_err(Failure::failed)?;
-    let Some(note) = records.note else { return Ok(None) };
+    let Some(note) = records.run_state else { return Ok(None) };
     let Some(begun) = &note.begun else { return Ok(None) };
     let live = Live {
         tree: begun.tree().to_owned(),

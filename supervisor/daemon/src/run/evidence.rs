@@ -58,13 +58,13 @@ pub(super) fn begin(
     match spec {
         WorkspaceSpec::Worktree { repository } => {
             let head = prepared.branch.as_ref().map(|branch| branch.head_commit.clone());
-            Some(GitStart { repository: repository.clone(), head, ..begun })
+            Some(GitStart { repository: repository.clone(), head, ..start })
         }
         WorkspaceSpec::Directory(_) if prepared.is_repository => {
             let job = Job::ReadHead { path: start.tree.clone() };
             let (read, write) = start.reach();
             match job::work_unless(cancel, identity, read, write, job) {
-                Ok(Outcome::Head(head)) => Some(GitStart { head, ..begun }),
+                Ok(Outcome::Head(head)) => Some(GitStart { head, ..start }),
                 // A directory that git cannot open is an ordinary directory.
                 Ok(_) | Err(_) => None,
             }

@@ -94,7 +94,7 @@ pub(crate) struct Relay {
     agent: Child,
     output: Option<ChildStdout>,
     input: Input,
-    effects: Lines,
+    lines: Lines,
     letters: Option<File>,
     posted: Lines,
     receipts: File,
@@ -150,7 +150,7 @@ impl Relay {
             agent,
             output,
             input: Input::new(input),
-            effects: Lines::cut(),
+            lines: Lines::cut(),
             letters: Some(ends.letters),
             posted: Lines::new(LETTER_BYTES),
             receipts: ends.receipts,
@@ -240,7 +240,7 @@ impl Relay {
             self.log.write_all(&buffer[..count]).ok();
             let mut effects = Vec::new();
             let speech = &mut self.speech;
-            self.heard.take(&buffer[..count], |line| effects.push(speech.hear(line)));
+            self.lines.take(&buffer[..count], |line| effects.push(speech.hear(line)));
             for effects in effects {
                 self.act_on(effects);
             }
