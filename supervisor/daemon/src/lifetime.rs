@@ -26,8 +26,8 @@ use super::run::starts::Starts;
 use super::run::{recover, unserved};
 use super::watchdog;
 use api::{
-    BackgroundWork, ListenerContext, InProcessRouter, Listeners, OperatorKey, OwnListener, RunListeners, Sockets, Surface, WorkersRuntime,
-    api_router, raise_descriptors,
+    BackgroundWork, InProcessRouter, ListenerContext, Listeners, OperatorKey, OwnListener, RunListeners,
+    Sockets, Surface, WorkersRuntime, api_router, raise_descriptors,
 };
 use base::exit::Code;
 use base::failpoint;
@@ -189,7 +189,12 @@ fn serve_root(
 }
 
 /// Starts the tasks beside the boards: message delivery, plugins, bridges and extra listeners.
-fn serve_beside(link: &OwnerLink, doorway: &ListenerContext, beside: Vec<BackgroundWork>, own_doors: Vec<OwnListener>) {
+fn serve_beside(
+    link: &OwnerLink,
+    doorway: &ListenerContext,
+    beside: Vec<BackgroundWork>,
+    own_doors: Vec<OwnListener>,
+) {
     let (service, served, stop) = (&doorway.service, &doorway.tasks, &doorway.stop);
     served.spawn(notify::deliver(Arc::clone(service), link.plugins().clone(), stop.clone()));
     for work in beside {

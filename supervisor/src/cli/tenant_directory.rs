@@ -124,7 +124,12 @@ fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
 }
 
 /// Returns the problems that make a tenant with these settings useless to its users.
-pub(super) fn obstacles(supervisor_root: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
+pub(super) fn obstacles(
+    supervisor_root: &Root,
+    name: &Tenant,
+    tenant: &TenantConfig,
+    others: &Tenants,
+) -> Vec<String> {
     let mut obstacles_found = unknown_users(tenant);
     let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();
     if !(tenant.users.is_empty() && tenant.groups.is_empty())

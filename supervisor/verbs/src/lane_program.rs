@@ -7,7 +7,7 @@ use policies::GrantPath;
 
 use host::home::home_of;
 use setup::lanes::{Lane, program};
-use upkeep::doctor::{HostCheck, CheckResult};
+use upkeep::doctor::{CheckResult, HostCheck};
 
 /// Returns the path of a lane's program, and its interpreter. `path` is the caller's search path, `file` the lane's own file, which may
 /// be missing.

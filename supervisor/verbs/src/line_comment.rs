@@ -22,7 +22,7 @@ pub struct LineComment {
     /// The line, from 1 on: as the file is now, or as it was for a line that was removed.
     pub line: u32,
     /// Side of the diff that has the line.
-    #[serde(default, skip_serializing_if = "Side::is_new")]
+    #[serde(default, skip_serializing_if = "DiffSide::is_new")]
     pub side: DiffSide,
     /// Requested change.
     pub text: String,

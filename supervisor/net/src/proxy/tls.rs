@@ -74,7 +74,8 @@ fn client(extra: Option<&Path>) -> Result<ClientConfig, TlsError> {
     // Unreadable certificates are skipped; the others are trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = extra {
-        let extra_roots = certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;
+        let extra_roots =
+            certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;
         if roots.add_parsable_certificates(extra_roots).0 == 0 {
             return Err(TlsError::NoCertificate(path.to_owned()));
         }
