@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::doors::{idle_worker, workers_door};
 use crate::harness::{Fleet, User};
-use crate::http::{HttpAnswer, Http};
+use crate::http::{Http, HttpAnswer};
 
 /// The operator's door. Where workers share the operator's uid it asks for the key.
 fn operator(fleet: &Fleet) -> Http {

@@ -76,7 +76,11 @@ fn a_check_finds_the_work_without_its_worker_and_has_no_way_to_the_board() {
                      ! supervisor complete --summary 'me too'";
         let id = fleet.create("work", script, &["--check", check]);
         let shown = fleet.wait_for(&id, "done");
-        assert_eq!(runs(&shown), expected_runs(&[("work", "completed"), ("check", "check_passed")]), "{shown:#}");
+        assert_eq!(
+            runs(&shown),
+            expected_runs(&[("work", "completed"), ("check", "check_passed")]),
+            "{shown:#}"
+        );
         assert_eq!(shown["runs"][0]["workspace_path"], shown["runs"][1]["workspace_path"]);
         assert_eq!(shown["runs"][0]["worker_uid"], shown["runs"][1]["worker_uid"]);
         assert_eq!(shown["runs"][0]["policy"], shown["runs"][1]["policy"]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, User};
-use crate::http::{HttpAnswer, Http};
+use crate::http::{Http, HttpAnswer};
 
 /// Each path of the API with its methods: what it takes as a body, and what it takes as a file.
 const RESOURCES: &[(&str, &[(&str, Takes)])] = &[

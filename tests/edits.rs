@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Fleet, Terminal};
-use crate::http::{HttpAnswer, Http};
+use crate::http::{Http, HttpAnswer};
 
 fn operator(fleet: &Fleet) -> Http {
     let api = Http::at(fleet.root().join("run/supervisor.sock"));

@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
-use crate::http::{HttpAnswer, Http};
+use crate::http::{Http, HttpAnswer};
 use crate::injector::{Calls, Injector, SeenCall, Whom};
 use crate::invariants::invariants_hold;
 use crate::journal::{Attempts, Journal};

@@ -28,7 +28,9 @@ struct Service {
 
 impl Service {
     /// Answers each request by a function.
-    fn start(answer: impl Fn(&ServiceCall, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+    fn start(
+        answer: impl Fn(&ServiceCall, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));

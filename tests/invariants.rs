@@ -51,7 +51,12 @@ pub(crate) fn in_lines(faults: &[BrokenInvariant]) -> String {
 }
 
 /// What breaks an invariant: in the runs, or in the board, which is whole and whose events, replayed, lead to the same states.
-pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<BrokenInvariant> {
+pub(crate) fn faults(
+    journal: &Journal,
+    fleet: &Fleet,
+    tasks: &[String],
+    attempts: Attempts,
+) -> Vec<BrokenInvariant> {
     let mut faults = of_runs(journal, fleet, tasks, attempts);
     faults.extend(of_board(fleet));
     faults
@@ -59,7 +64,12 @@ pub(crate) fn faults(journal: &Journal, fleet: &Fleet, tasks: &[String], attempt
 
 /// Compares the journal with the board: every task is done by exactly one run, nothing ran that the board does not
 /// know, nothing ran twice at once, nothing was counted that should not be.
-pub(crate) fn of_runs(journal: &Journal, fleet: &Fleet, tasks: &[String], attempts: Attempts) -> Vec<BrokenInvariant> {
+pub(crate) fn of_runs(
+    journal: &Journal,
+    fleet: &Fleet,
+    tasks: &[String],
+    attempts: Attempts,
+) -> Vec<BrokenInvariant> {
     let mut faults = Vec::new();
     let lines = journal.lines();
     let overlaps: Vec<&JournalLine> = lines.iter().filter(|line| line.what == "overlap").collect();
@@ -74,8 +84,10 @@ pub(crate) fn of_runs(journal: &Journal, fleet: &Fleet, tasks: &[String], attemp
         let found = of_task(&mine, &known, &outcomes, attempts);
         if !found.is_empty() {
             let shown = fleet.cli(["show", id, "--json"]).stdout;
-            let told =
-                |fault: BrokenInvariant| BrokenInvariant { seen: format!("{}: {id}: {mine:?}\n{shown}", fault.seen), ..fault };
+            let told = |fault: BrokenInvariant| BrokenInvariant {
+                seen: format!("{}: {id}: {mine:?}\n{shown}", fault.seen),
+                ..fault
+            };
             faults.extend(found.into_iter().map(told));
         }
     }
@@ -228,7 +240,8 @@ impl History {
         if let Some(outcome) = outcome
             && self.outcomes.insert(run, outcome.to_owned()).is_some()
         {
-            self.faults.push(BrokenInvariant::new(Broken::Duplicated, format!("a run has ended twice: {event:#}")));
+            self.faults
+                .push(BrokenInvariant::new(Broken::Duplicated, format!("a run has ended twice: {event:#}")));
         }
     }
 }

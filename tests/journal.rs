@@ -125,7 +125,11 @@ impl Journal {
             .map(|line| {
                 let words: Vec<&str> = line.split(' ').collect();
                 assert_eq!(words.len(), 3, "{line}");
-                JournalLine { what: words[0].to_owned(), task: words[1].to_owned(), run: words[2].parse().unwrap() }
+                JournalLine {
+                    what: words[0].to_owned(),
+                    task: words[1].to_owned(),
+                    run: words[2].parse().unwrap(),
+                }
             })
             .collect()
     }

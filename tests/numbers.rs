@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Map, Value, json};
 
 use crate::harness::Fleet;
-use crate::http::{HttpAnswer, Http};
+use crate::http::{Http, HttpAnswer};
 
 /// As they stand in a query, and in JSON.
 const EDGES: [&str; 9] = [

@@ -14,7 +14,9 @@ use schemars::Schema;
 
 use self::exchange::{DaemonResponse, ExchangeError, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
-use api::{BOARD_HEADER, Effect, VerbEntry, KEY_HEADER, OperatorKey, VerbRequest, REQUEST_HEADER, Verb, in_process};
+use api::{
+    BOARD_HEADER, Effect, KEY_HEADER, OperatorKey, REQUEST_HEADER, Verb, VerbEntry, VerbRequest, in_process,
+};
 use base::cli_context;
 use base::environment;
 use base::exit::Code;
@@ -113,15 +115,25 @@ impl Client {
 
     /// Calls a verb, and returns its reply. The ids of tasks in a request of an operator may be abbreviated.
     pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        read::<V>(&self.called(verb.http_request()?, VerbEntry::for_verb::<V>(), verb.answered_within()).await?)
+        read::<V>(
+            &self.called(verb.http_request()?, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
+        )
     }
 
     /// Calls any verb. The function is not generic, so that it is compiled once.
-    async fn called(&self, mut request: VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
-        if self.worker().is_none() && request.content_type == JSON && short_ids::may_be_in(&request.body) {
-            request = self.with_whole_ids(request, verb.request).await?;
+    async fn called(
+        &self,
+        mut verb_request: VerbRequest,
+        verb: VerbEntry,
+        within: Duration,
+    ) -> Result<Bytes, Failure> {
+        if self.worker().is_none()
+            && verb_request.content_type == JSON
+            && short_ids::may_be_in(&verb_request.body)
+        {
+            verb_request = self.with_whole_ids(verb_request, verb.request).await?;
         }
-        self.send(&request, verb, within).await
+        self.send(&verb_request, verb, within).await
     }
 
     pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
@@ -135,44 +147,58 @@ impl Client {
     }
 
     /// Replaces each abbreviated id of a task in a request.
-    async fn with_whole_ids(&self, request: VerbRequest, schema: fn() -> Schema) -> Result<VerbRequest, Failure> {
+    async fn with_whole_ids(
+        &self,
+        verb_request: VerbRequest,
+        schema: fn() -> Schema,
+    ) -> Result<VerbRequest, Failure> {
         let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
-        let mut request: serde_json::Value = serde_json::from_slice(&request.body).map_err(failed)?;
+        let mut request: serde_json::Value = serde_json::from_slice(&verb_request.body).map_err(failed)?;
         let places = short_ids::in_request(&schema(), &mut request);
         if places.is_empty() {
-            return Ok(request);
+            return Ok(verb_request);
         }
         let ids = places.iter().filter_map(|place| place.as_str()?.parse().ok()).collect::<Vec<TaskId>>();
         for (place, whole) in places.into_iter().zip(self.whole_ids(&ids).await?) {
             *place = whole.as_str().into();
         }
         let body = serde_json::to_vec(&request).map_err(failed)?;
-        Ok(VerbRequest { body: body.into(), ..parcel })
+        Ok(VerbRequest { body: body.into(), ..verb_request })
     }
 
-    async fn send(&self, request: &VerbRequest, verb: VerbEntry, within: Duration) -> Result<Bytes, Failure> {
+    async fn send(
+        &self,
+        verb_request: &VerbRequest,
+        verb: VerbEntry,
+        within: Duration,
+    ) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
-        let answer = self.deliver(verb.effect, request, &request_id, within).await?;
-        self.reply(answer, request, verb.name).await
+        let answer = self.deliver(verb.effect, verb_request, &request_id, within).await?;
+        self.reply(answer, verb_request, verb.name).await
     }
 
     /// Calls a reading verb in this process if no daemon runs. A request to the socket would start a daemon if the service
     /// manager listens on it.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        let (request, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
-        let body = match self.offline(Effect::Read, &request, &request_id).await? {
-            Some(answer) => self.reply(answer, &request, V::NAME).await?,
-            None => self.send(&request, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
+        let (verb_request, request_id) = (verb.http_request()?, uuid::Uuid::new_v4().to_string());
+        let body = match self.offline(Effect::Read, &verb_request, &request_id).await? {
+            Some(answer) => self.reply(answer, &verb_request, V::NAME).await?,
+            None => self.send(&verb_request, VerbEntry::for_verb::<V>(), verb.answered_within()).await?,
         };
         read::<V>(&body)
     }
 
-    async fn reply(&self, answer: DaemonResponse, request: &VerbRequest, verb: &str) -> Result<Bytes, Failure> {
+    async fn reply(
+        &self,
+        answer: DaemonResponse,
+        verb_request: &VerbRequest,
+        verb: &str,
+    ) -> Result<Bytes, Failure> {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
         Err(match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => self.of_release(problem.into(), request, verb).await,
+            Ok(problem) => self.of_release(problem.into(), verb_request, verb).await,
             Err(_) => Failure::new(
                 Code::from_wire(None, answer.status.as_u16()),
                 format!("`{verb}` was refused: {}", String::from_utf8_lossy(&answer.body)),
@@ -182,9 +208,9 @@ impl Client {
 
     /// Replaces a failure by one about another release, if the daemon does not know the verb or a field of its body. The body
     /// was made from the type of the verb, so the user has made no error.
-    async fn of_release(&self, failure: Failure, request: &VerbRequest, verb: &str) -> Failure {
+    async fn of_release(&self, failure: Failure, verb_request: &VerbRequest, verb: &str) -> Failure {
         let is_unread = failure.code == Code::Usage && failure.message.starts_with(INVALID_BODY);
-        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(request).await);
+        let is_unknown = is_unread || (failure.code == Code::NotFound && self.is_lacking(verb_request).await);
         if !is_unknown {
             return failure;
         }
@@ -197,13 +223,13 @@ impl Client {
     }
 
     /// Returns true if the daemon does not know the path. A daemon that knows it refuses the method of this test request.
-    async fn is_lacking(&self, request: &VerbRequest) -> bool {
+    async fn is_lacking(&self, verb_request: &VerbRequest) -> bool {
         let address = match self.worker() {
             Some(worker) => worker.socket().clone(),
             None => Address::Unix(self.root().operator_socket()),
         };
         let key = OperatorKey::load(self.root()).ok().flatten().filter(|_| self.worker().is_none());
-        let bare = VerbRequest { body: Bytes::new(), ..parcel.clone() };
+        let bare = VerbRequest { body: Bytes::new(), ..verb_request.clone() };
         let Ok(mut request) = self.request(&bare, "", key.as_ref()) else { return false };
         *request.method_mut() = Method::GET;
         let answered = tokio::time::timeout(LOOK, exchange(&address, request)).await;
@@ -213,7 +239,7 @@ impl Client {
     async fn deliver(
         &self,
         effect: Effect,
-        request: &VerbRequest,
+        verb_request: &VerbRequest,
         request_id: &str,
         within: Duration,
     ) -> Result<DaemonResponse, Failure> {
@@ -225,14 +251,14 @@ impl Client {
                 Some(worker) => (worker.socket().clone(), None),
                 None => (Address::Unix(self.root().operator_socket()), OperatorKey::load(self.root())?),
             };
-            let request = self.request(request, request_id, key.as_ref())?;
+            let request = self.request(verb_request, request_id, key.as_ref())?;
             let mut answered = self.answered(&address, request, effect, within).await;
             if self.worker().is_none()
                 && let Ok(Err(ExchangeError::Denied(_))) = &answered
             {
                 // This user is no operator, and may be a member of a tenant.
                 let members = Address::Unix(self.root().members_socket());
-                let request = self.request(request, request_id, None)?;
+                let request = self.request(verb_request, request_id, None)?;
                 match self.answered(&members, request, effect, within).await {
                     // Without a socket for members, the first error is the one to report.
                     Ok(Err(ExchangeError::Absent(_))) => {}
@@ -269,7 +295,7 @@ impl Client {
             }
             if self.worker().is_none()
                 && let ExchangeError::Absent(_) = trouble
-                && let Some(answer) = self.offline(effect, request, request_id).await?
+                && let Some(answer) = self.offline(effect, verb_request, request_id).await?
             {
                 return Ok(answer);
             }
@@ -338,11 +364,14 @@ impl Client {
     }
 
     fn gave_up(&self, trouble: &ExchangeError) -> Failure {
-        let (ExchangeError::Absent(reason) | ExchangeError::Denied(reason) | ExchangeError::Broken(reason)) = trouble;
+        let (ExchangeError::Absent(reason) | ExchangeError::Denied(reason) | ExchangeError::Broken(reason)) =
+            trouble;
         if self.worker().is_some() {
             return Failure::new(Code::Unreachable, format!("the daemon does not answer: {reason}")).hint(
                 match trouble {
-                    ExchangeError::Absent(_) | ExchangeError::Denied(_) => "nothing was recorded; try again in a moment",
+                    ExchangeError::Absent(_) | ExchangeError::Denied(_) => {
+                        "nothing was recorded; try again in a moment"
+                    }
                     ExchangeError::Broken(_) => "the change may have been made: check before you repeat it",
                 },
             );
@@ -391,13 +420,13 @@ impl Client {
 
     fn request(
         &self,
-        request: &VerbRequest,
+        verb_request: &VerbRequest,
         request_id: &str,
         key: Option<&OperatorKey>,
     ) -> Result<Request<Full<Bytes>>, Failure> {
-        let mut request = Request::post(&request.path)
+        let mut request = Request::post(&verb_request.path)
             .header(header::HOST, "supervisor")
-            .header(header::CONTENT_TYPE, request.content_type)
+            .header(header::CONTENT_TYPE, verb_request.content_type)
             .header(BOARD_HEADER, self.board().as_str())
             .header(REQUEST_HEADER, request_id);
         if let Some(worker) = self.worker() {
@@ -407,7 +436,7 @@ impl Client {
             request = request.header(KEY_HEADER, key.as_str());
         }
         request
-            .body(Full::new(request.body.clone()))
+            .body(Full::new(verb_request.body.clone()))
             .map_err(|e| Failure::failed(format!("the request cannot be written: {e}")))
     }
 
@@ -415,7 +444,7 @@ impl Client {
     async fn offline(
         &self,
         effect: Effect,
-        request: &VerbRequest,
+        verb_request: &VerbRequest,
         request_id: &str,
     ) -> Result<Option<DaemonResponse>, Failure> {
         let (mode, _lock) = match effect {
@@ -439,7 +468,7 @@ impl Client {
             Mode::Reading => self.reader()?,
             Mode::Offline | Mode::Daemon(_) => self.service(mode)?,
         };
-        let request = self.request(request, request_id, None)?;
+        let request = self.request(verb_request, request_id, None)?;
         let (status, body) = in_process(service, surface(), request).await?;
         Ok(Some(DaemonResponse { status, body }))
     }

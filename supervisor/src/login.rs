@@ -223,7 +223,7 @@ fn identity(root: &Root, config: &Config) -> Result<Option<Identity>, Failure> {
 }
 
 fn spec(
-    command: LoginContext,
+    command: LoginCommand,
     policy: &Policy,
     surroundings: Surroundings,
     support: policies::Support,

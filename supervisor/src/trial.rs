@@ -16,7 +16,7 @@ use crate::demo::DemoDirectory;
 use base::failure::Failure;
 use base::paths::Root;
 use setup::config::Config;
-use upkeep::doctor::{HostCheck, DoctorReport, CheckResult};
+use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
 use verbs::{CheckLane, amounts};
 
 /// Task for the lane's worker.
@@ -45,11 +45,16 @@ struct TrialTask {
 }
 
 /// Checks the requirements of a lane, and runs a small task in it.
-pub(crate) async fn of_lane(client: &Client, lane: &Profile, timeout: Duration) -> Result<DoctorReport, Failure> {
+pub(crate) async fn of_lane(
+    client: &Client,
+    lane: &Profile,
+    timeout: Duration,
+) -> Result<DoctorReport, Failure> {
     let path = base::environment::text("PATH");
     let DoctorReport { ok, mut checks } = client.call(&CheckLane { name: lane.clone(), path }).await?;
     if !ok {
-        let check = HostCheck::new("run", CheckResult::Error, "not tried: something that it needs is missing");
+        let check =
+            HostCheck::new("run", CheckResult::Error, "not tried: something that it needs is missing");
         checks.push(check);
         return Ok(DoctorReport { ok, checks });
     }

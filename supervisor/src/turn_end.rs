@@ -51,7 +51,9 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // It may hold the model's last message, with a bad character in it.
     let turn: Option<HookInput> = read.ok().and_then(|_| lenient::read(&text));
     let home = environment::variable("HOME");
-    let (Some(HookInput { stop_hook_active: false }), Some(home)) = (turn, home) else { return ExitCode::SUCCESS };
+    let (Some(HookInput { stop_hook_active: false }), Some(home)) = (turn, home) else {
+        return ExitCode::SUCCESS;
+    };
     if is_reported() == Some(false) && counted(Path::new(&home)) {
         let purpose = environment::text("SUPERVISOR_PURPOSE").and_then(|word| word.parse().ok());
         let reason = reminder(purpose.unwrap_or(Purpose::Work), form.unwrap_or(Form::Claude));

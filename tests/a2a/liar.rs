@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
-use crate::notify::played::{PlayedAnswer, ReceivedPost, Played};
+use crate::notify::played::{Played, PlayedAnswer, ReceivedPost};
 use crate::proxy::is_possible;
 
 fn text(value: &Value) -> PlayedAnswer {

@@ -82,7 +82,13 @@ impl Offering {
     }
 
     /// Sends a request, and reads its answer to the end.
-    pub(super) fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> A2aResponse {
+    pub(super) fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> A2aResponse {
         let mut stream = self.connect();
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !headers.iter().any(|(name, _)| *name == "host") {

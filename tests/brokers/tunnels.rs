@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::provider::Provider;
-use super::{KEY, NO_KEY, create, files_with, has, keyed, processes_with, output_of};
+use super::{KEY, NO_KEY, create, files_with, has, keyed, output_of, processes_with};
 use crate::harness::{Fleet, User};
 use crate::proxy::events;
 

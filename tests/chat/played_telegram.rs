@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::Fleet;
-use crate::notify::played::{PlayedAnswer, ReceivedPost, Played};
+use crate::notify::played::{Played, PlayedAnswer, ReceivedPost};
 
 /// How messages about tasks begin, which come beside replies.
 const NEWS: [&str; 5] = ["done: ", "question: ", "crashed", "ended without", "gave up: "];
@@ -113,7 +113,9 @@ impl Telegram {
             let is_news = NEWS.iter().any(|word| text_of(said).starts_with(word));
             said["chat_id"] == *chat && !is_news
         };
-        fleet.eventually("the bot has replied", || self.messages()[before..].iter().find(is_reply).map(text_of))
+        fleet.eventually("the bot has replied", || {
+            self.messages()[before..].iter().find(is_reply).map(text_of)
+        })
     }
 
     /// The first message of the bot that has a text.

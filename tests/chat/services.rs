@@ -11,7 +11,7 @@ use super::{SENDERS, listening, task_in};
 use crate::doors::operator;
 use crate::harness::Fleet;
 use crate::http::Http;
-use crate::notify::played::{PlayedAnswer, ReceivedPost, OK, Played};
+use crate::notify::played::{OK, Played, PlayedAnswer, ReceivedPost};
 use crate::notify::secret;
 
 /// What was posted to the service under the end of a path.

@@ -98,7 +98,13 @@ impl Served {
     }
 
     /// Sends a request, and reads its answer to the end.
-    pub(super) fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> PageResponse {
+    pub(super) fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> PageResponse {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             write!(head, "host: 127.0.0.1:{}\r\n", self.port).unwrap();

@@ -29,7 +29,8 @@ const RESUMED: FlagProof = Test(
 
 const OPENED: FlagProof =
     Test("tests/dashboard/session.rs", "open_starts_the_browser_that_is_named_with_a_link_for_its_user");
-const OF_TENANT: FlagProof = Test("tests/dashboard/session.rs", "the_session_of_a_tenant_sees_that_tenant_alone");
+const OF_TENANT: FlagProof =
+    Test("tests/dashboard/session.rs", "the_session_of_a_tenant_sees_that_tenant_alone");
 const REVOKED: FlagProof = Test(
     "tests/dashboard/session.rs",
     "a_session_that_is_revoked_ends_with_its_streams_and_makes_no_links_itself",

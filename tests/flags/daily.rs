@@ -13,7 +13,8 @@ const WAIT: FlagProof = Test("tests/daily.rs", "run_detached_prints_the_id_and_w
 const KILL: FlagProof =
     Test("tests/cancelled.rs", "a_killed_worker_is_gone_at_once_with_all_that_it_has_started");
 const TREE: FlagProof = Test("tests/health.rs", "status_shows_the_processes_of_a_worker_and_its_title");
-const VERBOSE: FlagProof = Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
+const VERBOSE: FlagProof =
+    Test("tests/health.rs", "the_layers_of_a_sandbox_are_shown_where_they_are_asked_for");
 
 const FORGET: FlagProof = Test(
     "tests/logins.rs",

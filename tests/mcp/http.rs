@@ -10,7 +10,7 @@ use super::stdio::OF_A_WORKER;
 use super::versions::meta;
 use crate::doors::{as_worker, first_socket, idle_worker, operator, workers_door};
 use crate::harness::Fleet;
-use crate::http::{HttpAnswer, Http};
+use crate::http::{Http, HttpAnswer};
 use crate::worker::Worker;
 
 fn accepting(door: &Http) -> Http {

@@ -54,7 +54,12 @@ impl MailServer {
     }
 }
 
-fn serve(mut stream: TcpStream, tls: Tls, config: &Arc<ServerConfig>, told: &ReceivedLines) -> std::io::Result<()> {
+fn serve(
+    mut stream: TcpStream,
+    tls: Tls,
+    config: &Arc<ServerConfig>,
+    told: &ReceivedLines,
+) -> std::io::Result<()> {
     let secured = |stream| StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), stream);
     if tls == Tls::Wrapped {
         return converse(&mut secured(stream), false, true, told);

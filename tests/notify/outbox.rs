@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::played::{PlayedAnswer, OK, Played};
+use super::played::{OK, Played, PlayedAnswer};
 use super::{done, outbox, secret};
 use crate::harness::Fleet;
 use crate::http::free_port;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::played::{PlayedAnswer, OK, Played};
+use super::played::{OK, Played, PlayedAnswer};
 use super::{done, outbox, secret};
 use crate::harness::Fleet;
 use crate::http::free_port;

@@ -51,11 +51,15 @@ impl Played {
     }
 
     /// The same at a port that a test knows.
-    pub(crate) fn at(port: u16, play: impl Fn(&ReceivedPost, usize) -> PlayedAnswer + Send + Sync + 'static) -> Self {
+    pub(crate) fn at(
+        port: u16,
+        play: impl Fn(&ReceivedPost, usize) -> PlayedAnswer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, closed) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
-        let (noted, is_closed): (Arc<Mutex<Vec<ReceivedPost>>>, _) = (Arc::clone(&asked), Arc::clone(&closed));
+        let (noted, is_closed): (Arc<Mutex<Vec<ReceivedPost>>>, _) =
+            (Arc::clone(&asked), Arc::clone(&closed));
         let play: Arc<Play> = Arc::new(play);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {

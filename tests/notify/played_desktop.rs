@@ -108,8 +108,14 @@ fn receive(stream: &mut UnixStream) -> std::io::Result<DesktopNotice> {
     stream.read_exact(&mut fields)?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    let mut asked =
-        DesktopNotice { kind: head[1], serial, sender: String::new(), member: String::new(), answers: None, body };
+    let mut asked = DesktopNotice {
+        kind: head[1],
+        serial,
+        sender: String::new(),
+        member: String::new(),
+        answers: None,
+        body,
+    };
     let mut place = 0;
     while place < of_fields {
         let (code, signature) = (fields[place], fields[place + 2]);

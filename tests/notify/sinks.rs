@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::played::{PlayedAnswer, ReceivedPost, OK, Played, mail_server};
+use super::played::{OK, Played, PlayedAnswer, ReceivedPost, mail_server};
 use super::played_desktop::PlayedDesktop;
 use super::{done, outbox, secret};
 use crate::harness::{Fleet, Output, skip};

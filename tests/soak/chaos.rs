@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::evidence;
 use super::scripts::script;
-use super::setting::{SettingPlace, Setting};
+use super::setting::{Setting, SettingPlace};
 use crate::crash::{Chance, has_died};
 use crate::harness::{Fleet, User, binary};
 use crate::invariants::{Broken, BrokenInvariant, faults, left_over};
@@ -140,7 +140,10 @@ impl Chaos {
         if has_died(&self.fleet) {
             let status = self.fleet.reap_daemon();
             if !self.was_full {
-                self.faults.push(BrokenInvariant::new(Broken::Wrong, format!("the daemon ended by itself: {status}")));
+                self.faults.push(BrokenInvariant::new(
+                    Broken::Wrong,
+                    format!("the daemon ended by itself: {status}"),
+                ));
             }
             self.launch();
             self.was_full = false;
@@ -333,7 +336,10 @@ impl Chaos {
         let mut found = std::mem::take(&mut self.faults);
         if !within(REST, || self.is_through()) {
             let status = self.fleet.cli(["status", "--json"]).stdout;
-            found.push(BrokenInvariant::new(Broken::Lost, format!("tasks are not done after {REST:?}: {status}")));
+            found.push(BrokenInvariant::new(
+                Broken::Lost,
+                format!("tasks are not done after {REST:?}: {status}"),
+            ));
         }
         let groups = SettingPlace::groups(self.place.as_ref(), &self.fleet);
         let groups = groups.filter(|_| self.setting.has_cgroups());

@@ -41,14 +41,17 @@ fn of_line(line: &JournalLine, shown: &Value, killed: &BTreeSet<i64>) -> Option<
         let runs = shown["runs"].as_array().unwrap();
         let code = runs.iter().find(|one| one["id"] == run).map(|one| &one["exit_code"]);
         let is_right = killed.contains(&run) || code == Some(&7.into());
-        return (!is_right)
-            .then(|| BrokenInvariant::new(Broken::Wrong, format!("run {run} exited with 7, and has {code:?}")));
+        return (!is_right).then(|| {
+            BrokenInvariant::new(Broken::Wrong, format!("run {run} exited with 7, and has {code:?}"))
+        });
     }
     let text = format!("kept by {run}");
     let comments = shown["comments"].as_array().unwrap();
     match comments.iter().filter(|comment| comment["body"] == text.as_str()).count() {
         1 => None,
-        0 => Some(BrokenInvariant::new(Broken::Lost, format!("a comment of run {run} that was acknowledged"))),
+        0 => {
+            Some(BrokenInvariant::new(Broken::Lost, format!("a comment of run {run} that was acknowledged")))
+        }
         _ => Some(BrokenInvariant::new(Broken::Duplicated, format!("a comment of run {run}"))),
     }
 }

@@ -22,11 +22,11 @@ use kernel::{Actor, BoardName, Request as Repeatable, RequestId, TaskId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::call::{WORKER_TIME, Call, VerbEntry, OnBoard, Verb};
+use super::call::{Call, OnBoard, Verb, VerbEntry, WORKER_TIME};
 use super::confined::{confined, not_for_members, require_board};
+use super::identity::{BOARD_HEADER, CallerIdentity, IdentifiedCaller, REQUEST_HEADER, Via, token_not_valid};
 use super::listeners::{RequestPermit, Reserved, VerbPermits};
-use super::identity::{BOARD_HEADER, IdentifiedCaller, REQUEST_HEADER, Via, CallerIdentity, token_not_valid};
-use super::router::{Messages, Routes, ApiState, Surface};
+use super::router::{ApiState, Messages, Routes, Surface};
 use super::streams::OpenStream;
 use super::work::blocking;
 use base::exit::Code;
@@ -89,7 +89,7 @@ impl<Q> Ask<Q> {
     }
 
     /// Returns the admission of a worker's request; none for an operator's.
-    pub fn permit(&self) -> Option<&RequestPermit> {
+    pub fn request_permit(&self) -> Option<&RequestPermit> {
         self.permit.as_deref()
     }
 
@@ -107,7 +107,9 @@ impl<Q> Ask<Q> {
     /// Runs a verb for the caller, and returns its reply. A worker's request has a time limit. A request of an ended
     /// run gets the stored reply, if there is one.
     pub async fn dispatch<V: Verb>(&self, verb: V) -> Result<V::Reply, Failure> {
-        if let IdentifiedCaller { identity: CallerIdentity::Ended { run, .. }, board: Some(board), via: _ } = &self.caller {
+        if let IdentifiedCaller { identity: CallerIdentity::Ended { run, .. }, board: Some(board), via: _ } =
+            &self.caller
+        {
             let request = kernel::Caller::run(*run);
             let stored = self.stored(Arc::clone(board), request, V::NAME, &verb.substance()?).await?;
             return serde_json::from_str(&stored).map_err(|e| {
@@ -138,7 +140,9 @@ impl<Q> Ask<Q> {
         // A slow verb takes the run's only slow permit and does not block other requests of the run.
         let long = if longest > WORKER_TIME { permit.slow_permit()? } else { None };
         let begun = Instant::now();
-        let turn = tokio::time::timeout(WORKER_TIME, permit.processing_permit()).await.map_err(|_| late(WORKER_TIME))?;
+        let turn = tokio::time::timeout(WORKER_TIME, permit.processing_permit())
+            .await
+            .map_err(|_| late(WORKER_TIME))?;
         let turn = VerbPermits::new(Arc::clone(permit), [long, turn]);
         let made = async { work(self.admitted(verb).await?.counted(turn)).await };
         let left = longest.saturating_sub(begun.elapsed());
@@ -265,8 +269,10 @@ pub fn mount_verb<V: Verb>(router: Routes) -> Routes {
             ask.answer(verb).await
         })
     };
-    router
-        .route(&format!("/api/v1/verbs/{}", V::NAME), post(move |ask: Ask, whole: WholeRequest| answer(ask, whole)))
+    router.route(
+        &format!("/api/v1/verbs/{}", V::NAME),
+        post(move |ask: Ask, whole: WholeRequest| answer(ask, whole)),
+    )
 }
 
 /// Handler of one verb. The type is the same for all verbs, so that the server's part is compiled once.
@@ -296,7 +302,8 @@ pub async fn whole_response<T: Serialize + Send + 'static>(outcome: Result<T, Fa
 
 /// Adds a route whose messages have their own format. They are sent by POST, and pass the same checks as verbs.
 pub fn mount_exchange(mut surface: Surface, messages: Messages, exchange: MessageHandler) -> Surface {
-    let answer = move |ask: Ask, whole: WholeRequest| async move { exchange(ask, whole).await.map(Body::new) };
+    let answer =
+        move |ask: Ask, whole: WholeRequest| async move { exchange(ask, whole).await.map(Body::new) };
     surface.routes = surface.routes.route(messages.path, post(answer));
     surface.exchanges.push(messages);
     surface

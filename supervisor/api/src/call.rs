@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::confined::confined;
-use super::listeners::VerbPermits;
 use super::identity::{CallingPlugin, PluginScope};
-use super::policy_choice::{PolicyGiver, PolicyChoice, require_name};
+use super::listeners::VerbPermits;
+use super::policy_choice::{PolicyChoice, PolicyGiver, require_name};
 use super::work::{blocking, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;

@@ -12,8 +12,8 @@ use tower::ServiceExt as _;
 
 use kernel::{BoardName, PluginName, RequestId};
 
+use super::identity::{BOARD_HEADER, CallingPlugin, Peer, PluginScope, REQUEST_HEADER};
 use super::listeners::ListenerContext;
-use super::identity::{BOARD_HEADER, CallingPlugin, PluginScope, Peer, REQUEST_HEADER};
 use super::router::{Surface, api_router};
 use base::failure::{Failure, Problem};
 use service::Service;
@@ -27,11 +27,11 @@ pub async fn answer(
     let (head, body) = request.into_parts();
     let mut request = Request::from_parts(head, Body::new(body));
     request.extensions_mut().insert(Peer::InProcess(nix::unistd::getuid().as_raw()));
-    let response = match api_router(service, None, surface, CancellationToken::new()).router.oneshot(request).await
-    {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
+    let response =
+        match api_router(service, None, surface, CancellationToken::new()).router.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
     let status = response.status();
     let body = response.into_body().collect().await;
     let body = body.map_err(|e| Failure::failed(format!("the reply cannot be read: {e}")))?;
@@ -71,10 +71,9 @@ impl InProcessRouter {
         }
         let body = serde_json::to_vec(asked.body).map_err(|e| failed(&e))?;
         let mut request = request.body(Body::from(body)).map_err(|e| failed(&e))?;
-        request.extensions_mut().insert(Peer::Plugin(CallingPlugin {
-            name: asked.plugin.clone(),
-            scope: asked.scope.clone(),
-        }));
+        request
+            .extensions_mut()
+            .insert(Peer::Plugin(CallingPlugin { name: asked.plugin.clone(), scope: asked.scope.clone() }));
         let response = match self.0.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},

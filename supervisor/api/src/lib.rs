@@ -6,10 +6,10 @@ mod ask;
 mod call;
 pub mod command;
 mod confined;
-mod listeners;
 mod flag;
 mod identity;
 mod in_process;
+mod listeners;
 mod members;
 mod once;
 mod policy_choice;
@@ -18,18 +18,22 @@ mod socket;
 mod streams;
 mod work;
 
-pub use ask::{WholeResponse, Ask, JsonBody, Id, WholeRequest, whole_response, mount_exchange, mount_verb, written};
-pub use call::{REPLY_TIME, Audience, Call, Effect, VerbEntry, HangUp, OnBoard, VerbRequest, Scope, Tool, Verb};
-pub use confined::{confine_to, not_for_members, require_own};
-pub use listeners::{
-    SelfProbe, ListenerContext, Listeners, RequestPermit, RunListeners, Sockets, Streamed, WorkersRuntime, serve_browsers,
-    raise_descriptors,
+pub use ask::{
+    Ask, Id, JsonBody, WholeRequest, WholeResponse, mount_exchange, mount_verb, whole_response, written,
 };
+pub use call::{
+    Audience, Call, Effect, HangUp, OnBoard, REPLY_TIME, Scope, Tool, Verb, VerbEntry, VerbRequest,
+};
+pub use confined::{confine_to, not_for_members, require_own};
 pub use flag::flag;
 pub use identity::{
-    BOARD_HEADER, PluginScope, KEY_HEADER, OperatorKey, Peer, REQUEST_HEADER, hash_token, person,
+    BOARD_HEADER, KEY_HEADER, OperatorKey, Peer, PluginScope, REQUEST_HEADER, hash_token, person,
 };
-pub use in_process::{PluginRequest, InProcessRouter, answer as in_process};
+pub use in_process::{InProcessRouter, PluginRequest, answer as in_process};
+pub use listeners::{
+    ListenerContext, Listeners, RequestPermit, RunListeners, SelfProbe, Sockets, Streamed, WorkersRuntime,
+    raise_descriptors, serve_browsers,
+};
 pub use router::{BackgroundWork, Messages, OwnListener, Routes, Surface, api_router};
 pub use socket::{Socket, Switch, Switching};
 pub use streams::OpenStream;

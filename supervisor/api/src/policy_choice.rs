@@ -98,7 +98,8 @@ impl PolicyChoice {
         let (roster, config) = (service.roster(), service.config());
         let of_tenant = actor.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.policy.clone());
         let of_plugin = plugin.and_then(|name| of_plugin(service, name));
-        let permitted = [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
+        let permitted =
+            [Some(config.worker.policy.clone()), of_tenant, of_plugin].into_iter().flatten().collect();
         Some(PolicyChoice { roster, config, permitted, run: actor.run.clone() })
     }
 

@@ -11,8 +11,11 @@ use schemars::Schema;
 use tokio_util::sync::CancellationToken;
 
 use super::call::VerbEntry;
-use super::listeners::{ConnectionLimit, Busy, ListenerContext, ApiRouter, RequestAdmission, IncomingBody, OutgoingBody, RequestPermit, ConnectionPermit};
 use super::identity::{OperatorKey, Peer, identify};
+use super::listeners::{
+    ApiRouter, Busy, ConnectionLimit, ConnectionPermit, IncomingBody, ListenerContext, OutgoingBody,
+    RequestAdmission, RequestPermit,
+};
 use super::streams::Streams;
 use base::exit::Code;
 use base::failure::Failure;
@@ -146,7 +149,8 @@ async fn known(shared: &ApiState, peer: &Peer, mut request: Request) -> Result<K
         shared.admission.count(counted)?;
     }
     let permit = shared.admission.admit(&caller)?.map(Arc::new);
-    let busy = request.extensions().get::<ConnectionPermit>().map(|permit| permit.busy(caller.run())).transpose();
+    let busy =
+        request.extensions().get::<ConnectionPermit>().map(|permit| permit.busy(caller.run())).transpose();
     let busy = busy.map_err(|bound| refuse_connection(permit.as_deref(), bound))?;
     request.extensions_mut().insert(caller);
     if let Some(permit) = &permit {

@@ -15,7 +15,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::listeners::{RequestPermit, ConnectionPermit};
+use super::listeners::{ConnectionPermit, RequestPermit};
 use base::failure::Failure;
 
 /// Time limit of the protocol switch.
@@ -103,7 +103,9 @@ impl Switching {
     /// Returns the WebSocket; none if the client is gone. The second value holds the connection's permits.
     pub async fn socket(self) -> Option<(Socket, impl Send)> {
         let upgraded = tokio::time::timeout(SWITCH, self.on_upgrade).await.ok()?.ok()?;
-        let config = WebSocketConfig::default().max_message_size(Some(INCOMING_BYTES)).max_frame_size(Some(INCOMING_BYTES));
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(INCOMING_BYTES))
+            .max_frame_size(Some(INCOMING_BYTES));
         let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config));
         Some((socket.await, self.counts))
     }

@@ -26,8 +26,8 @@ use super::run::shim_events::listen_to_shims;
 use super::run::{recover, unserved};
 use super::watchdog;
 use api::{
-    BackgroundWork, ListenerContext, InProcessRouter, Listeners, OperatorKey, OwnListener, RunListeners, Sockets, Surface, WorkersRuntime,
-    api_router, raise_descriptors,
+    BackgroundWork, InProcessRouter, ListenerContext, Listeners, OperatorKey, OwnListener, RunListeners,
+    Sockets, Surface, WorkersRuntime, api_router, raise_descriptors,
 };
 use base::exit::Code;
 use base::failpoint;

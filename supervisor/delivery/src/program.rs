@@ -201,7 +201,8 @@ impl<'a> Program<'a> {
 
     fn places(&self) -> Result<ProgramDirectories, Failure> {
         let dir = self.directory_of_start;
-        let places = ProgramDirectories { home: dir.join("home"), tmp: dir.join("tmp"), run: dir.join("run") };
+        let places =
+            ProgramDirectories { home: dir.join("home"), tmp: dir.join("tmp"), run: dir.join("run") };
         std::fs::create_dir_all(dir).map_err(|e| Failure::file("make", dir, &e))?;
         for parent in [dir.parent(), Some(dir)].into_iter().flatten() {
             make_dir(parent, 0o711)?;
@@ -306,7 +307,11 @@ impl PreparedProgram<'_> {
         ended
     }
 
-    async fn attend(&self, input: &[u8], ends: impl Future<Output = String>) -> Result<ProgramResult, NotEnded> {
+    async fn attend(
+        &self,
+        input: &[u8],
+        ends: impl Future<Output = String>,
+    ) -> Result<ProgramResult, NotEnded> {
         let failed = |step| move |e: io::Error| NotEnded::Step(step, e.to_string());
         let child = Command::new("/proc/self/exe")
             .arg0("supervisor-attend")

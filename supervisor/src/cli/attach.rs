@@ -7,7 +7,7 @@ use kernel::{Run, RunId, Status, TaskId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::attach_terminal::{Keyboard, AttachEnd};
+use super::attach_terminal::{AttachEnd, Keyboard};
 use super::outcome;
 use super::readable_output::{UnfinishedLine, readable};
 use crate::client::Client;
@@ -171,7 +171,9 @@ impl KeyboardOwner {
     async fn line(&mut self) -> Option<String> {
         match self {
             KeyboardOwner::Lines(lines) => lines.recv().await,
-            KeyboardOwner::Tied | KeyboardOwner::Unknown(_) | KeyboardOwner::Keys(_) => std::future::pending().await,
+            KeyboardOwner::Tied | KeyboardOwner::Unknown(_) | KeyboardOwner::Keys(_) => {
+                std::future::pending().await
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use base::failure::Failure;
 use base::terminal::raw::{Lent, keys};
 use base::terminal::signals::{Signalled, Signals};
 use base::terminal::{complain, printable};
-use verbs::{Log, LogReply, TerminalSize, Type, Typed};
+use verbs::{Log, LogReply, RequestedSize, Type, Typed};
 
 /// The key that leaves the worker: Ctrl-].
 const LEAVE: u8 = 0x1d;
@@ -178,7 +178,8 @@ impl<'a> Attached<'a> {
         let whole = whole_characters(&self.unsent, PIECE);
         let bytes: Vec<u8> = self.unsent.drain(..whole).collect();
         say.text = String::from_utf8_lossy(&bytes).into_owned();
-        say.size = Lent::size().filter(|_| self.is_due).map(|(rows, columns)| TerminalSize { rows, columns });
+        say.size =
+            Lent::size().filter(|_| self.is_due).map(|(rows, columns)| RequestedSize { rows, columns });
         self.is_due = false;
         let client = self.client;
         self.sending = Some(Box::pin(async move { (bytes, client.call(&say).await) }));

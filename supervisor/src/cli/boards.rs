@@ -168,9 +168,11 @@ pub(super) async fn run(line: &CommandLine, command: Boards) -> Result<u8, Failu
             choose(root, &slug)?;
             print_board("Switched to", &board_line(root, &slug, &slug), output)
         }
-        Subcommand::Show => {
-            print_board("Commands without --board use", &board_line(root, client.board(), client.board()), output)
-        }
+        Subcommand::Show => print_board(
+            "Commands without --board use",
+            &board_line(root, client.board(), client.board()),
+            output,
+        ),
         Subcommand::Rename { slug, name } => {
             if name.trim().is_empty() || name.chars().any(char::is_control) {
                 return Err(

@@ -20,7 +20,7 @@ use crate::output::Output;
 use base::terminal::{Colour, cut, printable};
 use setup::automation::plugins::{Plugin, Plugins};
 use setup::config::definitions::Lookup;
-use verbs::{NameLine, NameKind, Names};
+use verbs::{NameKind, NameLine, Names};
 
 /// Limit on the wait for a completion.
 const WITHIN: Duration = Duration::from_millis(700);
@@ -142,12 +142,16 @@ fn values_of(verb: &str, argument: &Arg) -> Option<CompletedValues> {
         "schedules show",
     ];
     match (verb, id) {
-        ("tenant edit" | "tenant rm" | "tenant show", "name") => Some(CompletedValues::Names(NameKind::Tenant)),
+        ("tenant edit" | "tenant rm" | "tenant show", "name") => {
+            Some(CompletedValues::Names(NameKind::Tenant))
+        }
         ("profile create", "lane") | ("swarm", "workers") => Some(CompletedValues::Names(NameKind::Assignee)),
         ("plugin check", "plugin") | ("plugin resume" | "plugin uninstall", "name") => {
             Some(CompletedValues::Names(NameKind::Plugin))
         }
-        (verb, "name" | "names") if names_schedule.contains(&verb) => Some(CompletedValues::Names(NameKind::Schedule)),
+        (verb, "name" | "names") if names_schedule.contains(&verb) => {
+            Some(CompletedValues::Names(NameKind::Schedule))
+        }
         ("attach", "words") => Some(CompletedValues::TaskThenFile),
         ("run", "command") | ("complete" | "request-review", "artifacts") => Some(CompletedValues::Files),
         ("kill", "signal") => Some(CompletedValues::Signals),

@@ -7,7 +7,7 @@ use crate::output::Output;
 use base::failure::Failure;
 use base::owner::OwnerLock;
 use kernel::BoardName;
-use upkeep::doctor::{self, Examination, BoardFaults, Disconnected};
+use upkeep::doctor::{self, BoardFaults, Disconnected, Examination};
 use verbs::{Doctor, Status};
 
 pub(super) async fn run(client: &Client, verb: Doctor, output: Output) -> Result<u8, Failure> {

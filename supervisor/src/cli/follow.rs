@@ -48,7 +48,7 @@ It ends when `wait` would, and exits as that does: with 0 if the task is done.
 
 Examples:
   supervisor tail t_0123abcd")]
-pub(super) struct EventTail {
+pub(super) struct Tail {
     /// The task
     task_id: TaskId,
     /// Ignored: events are shown as they happen
@@ -78,7 +78,7 @@ pub(super) async fn watch(line: &CommandLine, watch: Watch) -> Result<u8, Failur
     stream(client, events, output).await
 }
 
-pub(super) async fn tail(line: &CommandLine, tail: EventTail) -> Result<u8, Failure> {
+pub(super) async fn tail(line: &CommandLine, tail: Tail) -> Result<u8, Failure> {
     let (client, output) = (&line.client()?, line.output);
     let task = client.whole_ids(&[tail.task_id]).await?.pop();
     let show = Show { task_id: task.clone(), ..Show::default() };

@@ -54,7 +54,8 @@ mod tests {
             for flag in command.get_arguments() {
                 let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
                 let ignored = flag.is_hide_set() || help.starts_with("Ignored");
-                let known = IGNORED.iter().any(|(of, name, _)| *of == verb && *name == flag.get_id().as_str());
+                let known =
+                    IGNORED.iter().any(|(of, name, _)| *of == verb && *name == flag.get_id().as_str());
                 assert_eq!(ignored, known, "{verb:?} {}", flag.get_id());
             }
             for below in command.get_subcommands() {

@@ -15,7 +15,7 @@ use crate::output::Output;
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::printable;
-use verbs::{NewLogin, HoldTarget, Release};
+use verbs::{HoldTarget, NewLogin, Release};
 
 /// Log in the program of a profile or a lane
 #[derive(Clone, Debug, clap::Args)]
@@ -107,7 +107,11 @@ async fn release(
     let mut released = Vec::new();
     for board in client.root().board_names()? {
         let release = Release {
-            on: HoldTarget { profile: Some(name.clone()), account: account.map(str::to_owned), ..HoldTarget::default() },
+            on: HoldTarget {
+                profile: Some(name.clone()),
+                account: account.map(str::to_owned),
+                ..HoldTarget::default()
+            },
             reason: Some(format!("`supervisor login {name}`")),
             logged_in: Some(NewLogin { tenant: tenant.cloned() }),
             ..Release::default()

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use futures_util::future::try_join_all;
 use kernel::{RunId, Status, TaskId, Timestamp};
 
-use super::readable_output::{UnfinishedLine, readable};
 use super::daemon_watch::DaemonWatch;
+use super::readable_output::{UnfinishedLine, readable};
 use super::waits::ReportedReasons;
 use super::{CommandLine, outcome, pages};
 use crate::client::Client;

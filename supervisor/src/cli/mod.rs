@@ -13,6 +13,7 @@ mod compat;
 mod completer;
 mod completion_script;
 mod create;
+mod daemon_watch;
 mod dashboard;
 mod dispatch;
 mod dispatch_fleet;
@@ -40,23 +41,22 @@ mod mission;
 mod notify;
 mod outcome;
 mod pages;
+mod parse_errors;
 mod plugin;
 mod profile;
 mod readable_output;
-mod parse_errors;
 mod restore;
 mod run;
 mod schedule_add;
 mod schedules;
 mod serve;
-mod daemon_watch;
 mod service;
 mod settling;
 mod show;
 mod stop;
 mod tenant;
-mod tenant_file;
 mod tenant_directory;
+mod tenant_file;
 mod tenant_settings;
 mod topics;
 mod transfer;
@@ -289,7 +289,11 @@ mod tests {
                 Ok(matches) => format!("{:?}", Cli::from_arg_matches(&matches).unwrap()),
                 Err(error) => format!("{:?} {error}", error.kind()),
             };
-            assert_eq!(parsed_as(matches(&words)), parsed_as(command().try_get_matches_from(&words)), "{line}");
+            assert_eq!(
+                parsed_as(matches(&words)),
+                parsed_as(command().try_get_matches_from(&words)),
+                "{line}"
+            );
         }
     }
 

@@ -185,7 +185,12 @@ fn shown(path: &Path) -> String {
     printable(&path.display().to_string()).clone()
 }
 
-fn print_change(output: Output, done: &str, changed: &ChangedPlugin, next: Option<&str>) -> Result<u8, Failure> {
+fn print_change(
+    output: Output,
+    done: &str,
+    changed: &ChangedPlugin,
+    next: Option<&str>,
+) -> Result<u8, Failure> {
     if output.json() {
         output.value(changed)?;
         return Ok(0);

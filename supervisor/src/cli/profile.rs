@@ -336,7 +336,8 @@ fn adopted(file: &Path, named: Option<Profile>) -> Result<(Profile, String, Vec<
     let name = match named {
         Some(name) => name,
         None => requested.parse().map_err(|e| {
-            Failure::usage(format!("`{requested}` is not a name of a profile: {e}")).hint("choose one with --name")
+            Failure::usage(format!("`{requested}` is not a name of a profile: {e}"))
+                .hint("choose one with --name")
         })?,
     };
     let mut left_out = left_out;

@@ -280,7 +280,9 @@ fn checked(path: &Path) -> CheckedSchedules {
     };
     match read() {
         Ok(ahead) => CheckedSchedules { path: path.to_owned(), ok: true, error: None, ahead },
-        Err(error) => CheckedSchedules { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() },
+        Err(error) => {
+            CheckedSchedules { path: path.to_owned(), ok: false, error: Some(error), ahead: Vec::new() }
+        }
     }
 }
 
@@ -301,7 +303,9 @@ async fn import(
     let unnamed = |why: String| Failure::usage(why).hint("choose a name with --name");
     let name = match (name, name_in_file) {
         (Some(name), _) => name,
-        (None, Some(name_in_file)) => name_in_file.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?,
+        (None, Some(name_in_file)) => {
+            name_in_file.parse().map_err(|e: kernel::ParseError| unnamed(e.to_string()))?
+        }
         (None, None) => name_of(file).map_err(unnamed)?,
     };
     let path = path_of(client.root(), &name);

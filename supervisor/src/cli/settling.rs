@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use kernel::{EventId, TaskId};
 
-use super::outcome;
 use super::daemon_watch::DaemonWatch;
+use super::outcome;
 use super::waits::ReportedReasons;
 use crate::client::Client;
 use base::failure::Failure;

@@ -7,8 +7,8 @@ use kernel::{Counted, Status, TaskId, Tenant};
 use serde::Serialize;
 
 use super::restore::refuse_worker;
-use super::tenant_file::{self, TenantChanges};
 use super::tenant_directory::{self, TenantDirectory};
+use super::tenant_file::{self, TenantChanges};
 use super::tenant_settings::TenantSettings;
 use super::{CommandLine, call, pages};
 use crate::client::Client;

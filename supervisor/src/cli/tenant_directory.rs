@@ -125,7 +125,12 @@ fn unknown_users(tenant: &TenantConfig) -> Vec<String> {
 }
 
 /// Returns warnings about settings of a tenant that its users or workers cannot use.
-pub(super) fn obstacles(supervisor_root: &Root, name: &Tenant, tenant: &TenantConfig, others: &Tenants) -> Vec<String> {
+pub(super) fn obstacles(
+    supervisor_root: &Root,
+    name: &Tenant,
+    tenant: &TenantConfig,
+    others: &Tenants,
+) -> Vec<String> {
     let mut obstacles_found = unknown_users(tenant);
     let owner = |path: &Path| path.symlink_metadata().map(|meta| meta.uid()).ok();
     if !(tenant.users.is_empty() && tenant.groups.is_empty())

@@ -30,7 +30,10 @@ pub(super) enum ExchangeError {
 }
 
 /// Sends a request, and waits for its response.
-pub(super) async fn exchange(address: &Address, request: Request<Full<Bytes>>) -> Result<DaemonResponse, ExchangeError> {
+pub(super) async fn exchange(
+    address: &Address,
+    request: Request<Full<Bytes>>,
+) -> Result<DaemonResponse, ExchangeError> {
     match address {
         Address::Unix(path) => {
             let stream = tokio::net::UnixStream::connect(path)

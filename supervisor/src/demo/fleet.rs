@@ -11,7 +11,7 @@ use super::directory::Owners;
 use super::probes::{self, Attempts, ProbeTarget};
 use super::processes::{self, SeenProcess};
 use super::progress::DemoProgress;
-use super::report::{RefusedAttempt, DemoReport, Story, ExpectationResult};
+use super::report::{DemoReport, ExpectationResult, RefusedAttempt, Story};
 use super::tenants::{COUNT, DemoRole, DemoTenant, quoted};
 use api::Verb;
 use base::failure::Failure;
@@ -182,7 +182,13 @@ async fn survey(
     let seen =
         format!("{} while it ran, {escaped} in sessions of their own", Counted(brood.len(), "process"));
     let name = "one leaves grandchildren behind";
-    report.check(STORY, name, "3 or more in sessions of their own", seen, ExpectationResult::from_condition(escaped >= 3));
+    report.check(
+        STORY,
+        name,
+        "3 or more in sessions of their own",
+        seen,
+        ExpectationResult::from_condition(escaped >= 3),
+    );
     Ok(brood)
 }
 
@@ -281,7 +287,13 @@ fn check_question(shown: &Shown, report: &mut DemoReport) {
     let expected = "blocked, completed, then done; the answer EUR is used";
     let ok =
         outcomes(shown) == "blocked, completed, then done" && answered == Some("EUR") && !asked.is_empty();
-    report.check(STORY, "one asks, is answered, goes on", expected, seen, ExpectationResult::from_condition(ok));
+    report.check(
+        STORY,
+        "one asks, is answered, goes on",
+        expected,
+        seen,
+        ExpectationResult::from_condition(ok),
+    );
 }
 
 fn check_crash(shown: &Shown, report: &mut DemoReport) {
@@ -298,14 +310,26 @@ fn check_overrun(shown: &Shown, brood: &[SeenProcess], report: &mut DemoReport) 
     let seen = format!("{} ({kind})", outcomes(shown));
     let limit = kernel::brief(task.limits.max_runtime.unwrap_or_default());
     let name = format!("one runs past its {limit} and is ended");
-    report.check(STORY, name, "timed_out, then blocked (gave_up)", seen, ExpectationResult::from_condition(ok));
+    report.check(
+        STORY,
+        name,
+        "timed_out, then blocked (gave_up)",
+        seen,
+        ExpectationResult::from_condition(ok),
+    );
     let census = processes::mentioning(&format!("SUPERVISOR_TASK={}", task.id));
     let left = census.found.len() + brood.iter().filter(|seen| seen.lives()).count();
     report.processes_checked = report.processes_checked.max(census.checked);
     report.survivors += left;
     let seen = format!("{left} of {} left, {} checked", brood.len(), Counted(census.checked, "process"));
     let ok = left == 0 && !brood.is_empty();
-    report.check(STORY, "its grandchildren end with it", "none left", seen, ExpectationResult::from_condition(ok));
+    report.check(
+        STORY,
+        "its grandchildren end with it",
+        "none left",
+        seen,
+        ExpectationResult::from_condition(ok),
+    );
 }
 
 fn check_theft(shown: &Shown, loot: &[TheftTarget], report: &mut DemoReport) {

@@ -4,9 +4,9 @@
 //! claim is a named check with its expectation and its evidence. The exit code is 0 only if all checks pass.
 
 mod board;
+mod directory;
 mod fleet;
 mod pipeline;
-mod directory;
 mod probes;
 mod processes;
 mod progress;
@@ -24,12 +24,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
 use self::board::DemoBoard;
+pub(crate) use self::directory::DemoDirectory;
+use self::directory::Owners;
 use self::fleet::Fleet;
 use self::pipeline::Pipeline;
-use self::directory::Owners;
-pub(crate) use self::directory::DemoDirectory;
 use self::progress::DemoProgress;
-use self::report::{Expectation, NextCommand, DemoReport, Story, ExpectationResult};
+use self::report::{DemoReport, Expectation, ExpectationResult, NextCommand, Story};
 use self::repository::RepositorySource;
 use self::server::DemoServer;
 use crate::output::Output;
@@ -102,7 +102,13 @@ pub(crate) async fn run(demo: Demo, output: Output) -> Result<u8, Failure> {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
         };
-        report.check(WHOLE, "the stories are played to their end", "they end", seen, ExpectationResult::Failed);
+        report.check(
+            WHOLE,
+            "the stories are played to their end",
+            "they end",
+            seen,
+            ExpectationResult::Failed,
+        );
     }
     progress.now("cleaning up");
     threads.close();
@@ -237,7 +243,13 @@ async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &m
     report.survivors += census.found.len();
     report.processes_checked = report.processes_checked.max(census.checked);
     let seen = format!("{} left, {} checked", census.found.len(), Counted(census.checked, "process"));
-    report.check(WHOLE, "no process is left", "none left", seen, ExpectationResult::from_condition(census.found.is_empty()));
+    report.check(
+        WHOLE,
+        "no process is left",
+        "none left",
+        seen,
+        ExpectationResult::from_condition(census.found.is_empty()),
+    );
     for left in &census.found {
         left.kill();
     }
@@ -250,7 +262,13 @@ async fn clean_up(server: DemoServer, board: &DemoBoard, root: &Root, report: &m
 }
 
 /// Removes the root or keeps it, and adds suggested commands to the report.
-fn put_away(place: DemoDirectory, keep: bool, root: &Root, played: &FinishedStories, report: &mut DemoReport) {
+fn put_away(
+    place: DemoDirectory,
+    keep: bool,
+    root: &Root,
+    played: &FinishedStories,
+    report: &mut DemoReport,
+) {
     if keep {
         let dir = place.leave();
         report.further = kept(&dir, played);

@@ -5,7 +5,7 @@ use kernel::{Counted, Purpose, Run, Status, TaskId};
 use super::board::{DemoBoard, find};
 use super::directory::Owners;
 use super::progress::DemoProgress;
-use super::report::{Clone, DemoReport, Story, ExpectationResult};
+use super::report::{Clone, DemoReport, ExpectationResult, Story};
 use super::repository;
 use api::Verb;
 use base::failure::Failure;
@@ -125,8 +125,10 @@ fn check_merge(findings: &[Shown], merged: &Shown, report: &mut DemoReport) {
     let expected: Vec<String> = findings.iter().map(summary).collect();
     let seen = summary(merged);
     let lines = seen.lines().count();
-    let verdict = ExpectationResult::from_condition(merged.task.status == Status::Done && seen == expected.join("\n"));
-    let seen = if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
+    let verdict =
+        ExpectationResult::from_condition(merged.task.status == Status::Done && seen == expected.join("\n"));
+    let seen =
+        if verdict == ExpectationResult::Ok { format!("{lines} of 3 results are merged") } else { seen };
     report.check(STORY, "the fan-in has its parents' results", expected.join("; "), seen, verdict);
     // Later events have greater ids, so the id of the claim must be greater than the ids of all three ends.
     let ends = findings.iter().filter_map(|shown| event(shown, "completed")).collect::<Vec<_>>();

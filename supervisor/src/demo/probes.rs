@@ -182,9 +182,11 @@ mod tests {
     #[test]
     fn what_is_open_is_read_and_what_is_not_has_its_error() {
         let own = i32::try_from(std::process::id()).unwrap();
-        for target in
-            [ProbeTarget::File("/proc/self/status".into()), ProbeTarget::Memory(own), ProbeTarget::Environment(own)]
-        {
+        for target in [
+            ProbeTarget::File("/proc/self/status".into()),
+            ProbeTarget::Memory(own),
+            ProbeTarget::Environment(own),
+        ] {
             let attempt = attempt(&target);
             assert_eq!((attempt.word().as_str(), attempt.read.is_some()), ("read", true), "{target}");
         }

@@ -135,7 +135,10 @@ impl DemoReport {
     /// Adds the expectation that root owns no entry of a tree.
     pub(super) fn not_of_root(&mut self, part: Story, name: &str, tree: &Path) {
         let (seen, verdict) = match directory::of_root(tree) {
-            Ok((all, roots)) => (format!("{roots} of {all} entries are root's"), ExpectationResult::from_condition(roots == 0)),
+            Ok((all, roots)) => (
+                format!("{roots} of {all} entries are root's"),
+                ExpectationResult::from_condition(roots == 0),
+            ),
             Err(e) => (e.to_string(), ExpectationResult::Failed),
         };
         self.check(part, name, "no entry is root's", seen, verdict);

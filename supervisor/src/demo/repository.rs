@@ -12,7 +12,7 @@ use workspace::repository::{Committed, Head, RepositorySnapshot};
 use workspace::{Author, Job, Outcome};
 
 use super::directory::{self, Owners};
-use super::report::{Clone, DemoReport, Story, ExpectationResult};
+use super::report::{Clone, DemoReport, ExpectationResult, Story};
 use base::exit::Code;
 use base::failure::Failure;
 use host::job::{self, Cause, JobFailure};
@@ -54,7 +54,9 @@ pub(super) fn choose(named: Option<&Path>) -> Result<RepositorySource, Failure> 
     };
     match standing(&path) {
         Ok(before) if before.has_commit() => Ok(RepositorySource::Repository { path, before }),
-        Ok(_) => Ok(RepositorySource::Sample(format!("the repository at {} has no commit yet", path.display()))),
+        Ok(_) => {
+            Ok(RepositorySource::Sample(format!("the repository at {} has no commit yet", path.display())))
+        }
         Err(failure) => Ok(RepositorySource::Sample(failure.message)),
     }
 }
@@ -128,7 +130,12 @@ pub(super) fn tip(clone: &Clone, branch: &str, owners: Owners) -> Result<Committ
 ///
 /// Others may work in it during the demo. Cloning is the demo's only access to it. So a difference comes from others if
 /// there was none right after the clone, and if nothing in it carries a mark.
-pub(super) fn check(source: &RepositorySource, after_clone: Option<&RepositorySnapshot>, marks: &[String], report: &mut DemoReport) {
+pub(super) fn check(
+    source: &RepositorySource,
+    after_clone: Option<&RepositorySnapshot>,
+    marks: &[String],
+    report: &mut DemoReport,
+) {
     let RepositorySource::Repository { path, before } = source else { return };
     let part = Story::Afterwards;
     let name = "the repository is as it was";

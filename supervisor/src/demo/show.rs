@@ -1,6 +1,6 @@
 //! Display of a report: a table for each part, then a summary and suggested commands.
 
-use super::report::{Expectation, NextCommand, DemoReport, Story};
+use super::report::{DemoReport, Expectation, NextCommand, Story};
 use base::terminal::{Cell, Ink, Screen};
 use kernel::Counted;
 

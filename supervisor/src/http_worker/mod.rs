@@ -10,17 +10,17 @@
 //! task to a host that no file names. A verdict is read only from the response, never from standard output.
 
 mod a2a;
-mod response;
 mod connection;
 mod request;
+mod response;
 mod verdict;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::response::ResponseMeaning;
 use self::request::ServiceRequest;
+use self::response::ResponseMeaning;
 use crate::client::Client;
 use base::exit::Code;
 use base::failure::Failure;

@@ -60,7 +60,11 @@ impl ResponseMeaning {
     /// Reads a response to its end.
     pub(super) async fn read(answer: Response<Incoming>) -> Result<Self, Failure> {
         let (head, mut body) = answer.into_parts();
-        let mut kept = RetainedParts::new(if head.status.is_success() { VerdictPlace::from_headers(&head.headers) } else { VerdictPlace::Text });
+        let mut kept = RetainedParts::new(if head.status.is_success() {
+            VerdictPlace::from_headers(&head.headers)
+        } else {
+            VerdictPlace::Text
+        });
         let mut length = 0_usize;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|e| {
@@ -209,13 +213,21 @@ impl RetainedParts {
 mod tests {
     use super::*;
 
-    fn answered(status: u16, head: &[(&'static str, &str)], pieces: &[&[u8]]) -> Result<ResponseMeaning, Failure> {
+    fn answered(
+        status: u16,
+        head: &[(&'static str, &str)],
+        pieces: &[&[u8]],
+    ) -> Result<ResponseMeaning, Failure> {
         let mut headers = HeaderMap::new();
         for (name, value) in head {
             headers.insert(*name, value.parse().unwrap());
         }
         let status = StatusCode::from_u16(status).unwrap();
-        let mut kept = RetainedParts::new(if status.is_success() { VerdictPlace::from_headers(&headers) } else { VerdictPlace::Text });
+        let mut kept = RetainedParts::new(if status.is_success() {
+            VerdictPlace::from_headers(&headers)
+        } else {
+            VerdictPlace::Text
+        });
         for piece in pieces {
             kept.take(piece);
         }
@@ -252,7 +264,9 @@ mod tests {
         }
         for status in [429, 503] {
             let later = answered(status, &[("retry-after", "90")], &[]).unwrap();
-            assert!(matches!(later, ResponseMeaning::Later { pause, .. } if pause == Duration::from_secs(90)));
+            assert!(
+                matches!(later, ResponseMeaning::Later { pause, .. } if pause == Duration::from_secs(90))
+            );
         }
     }
 

@@ -65,7 +65,9 @@ impl ToolBoard {
 
     fn own_task(&self) -> Option<&TaskId> {
         match self {
-            ToolBoard::Client(client) | ToolBoard::Script(client) => client.worker().map(|worker| &worker.task),
+            ToolBoard::Client(client) | ToolBoard::Script(client) => {
+                client.worker().map(|worker| &worker.task)
+            }
             ToolBoard::Ask(ask) => ask.own_task(),
         }
     }

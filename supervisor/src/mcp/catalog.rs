@@ -75,9 +75,9 @@ impl VerbTool {
         let tool = Tool::new(name_of(V::NAME), description.trim_end().to_owned(), arguments(schema))
             .with_annotations(annotations);
         let call = |board: Arc<ToolBoard>, arguments: JsonObject| -> CallFuture {
-            Box::pin(
-                async move { outcome::tool_result::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker()) },
-            )
+            Box::pin(async move {
+                outcome::tool_result::<V>(call::<V>(&board, arguments).await, board.is_of_a_worker())
+            })
         };
         Some(VerbTool { verb: V::NAME, tool, call })
     }

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::board::ToolBoard;
 use super::server::McpServer;
-use api::{WholeResponse, Ask, Messages, Surface, WholeRequest, mount_exchange};
+use api::{Ask, Messages, Surface, WholeRequest, WholeResponse, mount_exchange};
 
 /// Adds the path of the tools.
 pub(crate) fn mount(surface: Surface) -> Surface {
@@ -74,7 +74,11 @@ async fn exchange(ask: Ask, request: WholeRequest) -> WholeResponse {
 
 /// Returns true if a body claims to be JSON and is not.
 fn is_no_json(head: &Parts, body: &[u8]) -> bool {
-    let content_type = head.headers.get(CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok()).unwrap_or_default();
+    let content_type = head
+        .headers
+        .get(CONTENT_TYPE)
+        .and_then(|content_type| content_type.to_str().ok())
+        .unwrap_or_default();
     let is_json = content_type.trim_start().to_ascii_lowercase().starts_with("application/json");
     head.method == Method::POST && is_json && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }

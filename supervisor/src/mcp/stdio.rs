@@ -66,7 +66,13 @@ where
 {
     fn new(input: R, output: W, closing: CancellationToken) -> Self {
         let lines = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE);
-        BoundedTransport { lines, room: Arc::new(Semaphore::new(UNDER_WAY)), next: None, is_open: false, closing }
+        BoundedTransport {
+            lines,
+            room: Arc::new(Semaphore::new(UNDER_WAY)),
+            next: None,
+            is_open: false,
+            closing,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use axum::routing::{get, patch};
 use kernel::{BoardName, Tenant};
 use tokio_util::io::ReaderStream;
 
-use api::{Ask, JsonBody, Id, Routes, Streamed, blocking, written};
+use api::{Ask, Id, JsonBody, Routes, Streamed, blocking, written};
 use base::failure::Failure;
 use service::details::Details;
 use upkeep::transfer;

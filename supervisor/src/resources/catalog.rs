@@ -98,7 +98,9 @@ pub(super) static RESOURCES: [Resource; 31] = [
         .query::<board::BoardQuery>()
         .reply::<board::BoardPage>()
         .shared(),
-    Resource::with_reply::<v::List>("get", "/tasks", "Tasks, all of them or a page").query::<v::List>().shared(),
+    Resource::with_reply::<v::List>("get", "/tasks", "Tasks, all of them or a page")
+        .query::<v::List>()
+        .shared(),
     Resource::with_reply::<v::Create>("post", "/tasks", "Create a task").body::<v::Create>().shared(),
     Resource::with_reply::<v::BulkPatch>("post", "/tasks/bulk", "The same change of many tasks")
         .body::<v::BulkPatch>()
@@ -107,8 +109,11 @@ pub(super) static RESOURCES: [Resource; 31] = [
         .query::<paths::TaskQuery>()
         .shared(),
     Resource::with_reply::<v::Patch>("patch", "/tasks/{id}", "Change a task").body::<v::Patch>().shared(),
-    Resource::with_reply::<v::Archive>("delete", "/tasks/{id}", "Archive a task and delete it for good").shared(),
-    Resource::with_reply::<v::Comment>("post", "/tasks/{id}/comments", "Add a comment").body::<v::Comment>().shared(),
+    Resource::with_reply::<v::Archive>("delete", "/tasks/{id}", "Archive a task and delete it for good")
+        .shared(),
+    Resource::with_reply::<v::Comment>("post", "/tasks/{id}/comments", "Add a comment")
+        .body::<v::Comment>()
+        .shared(),
     Resource::with_reply::<v::Attachments>("get", "/tasks/{id}/attachments", "The files of a task"),
     Resource::with_reply::<v::Attach>("post", "/tasks/{id}/attachments", "Attach a file")
         .query::<v::Attach>()
@@ -116,13 +121,23 @@ pub(super) static RESOURCES: [Resource; 31] = [
     Resource::with_reply::<v::Attachments>("get", "/attachments/{id}", "The bytes of a file")
         .other("application/octet-stream"),
     Resource::with_reply::<v::AttachRm>("delete", "/attachments/{id}", "Remove a file"),
-    Resource::with_reply::<v::Link>("post", "/links", "Make a task wait for another").body::<v::Link>().shared(),
-    Resource::with_reply::<v::Unlink>("delete", "/links", "Remove a link").query::<v::Unlink>().shared(),
-    Resource::with_reply::<v::Dispatch>("post", "/dispatch", "Start what can start").query::<v::Dispatch>().shared(),
-    Resource::with_reply::<v::List>("get", "/config", "How a page begins").reply::<config::PageConfig>().shared(),
-    Resource::with_reply::<v::Events>("get", "/events", "The event log; a WebSocket where the request asks for one")
-        .query::<paths::EventQuery>()
+    Resource::with_reply::<v::Link>("post", "/links", "Make a task wait for another")
+        .body::<v::Link>()
         .shared(),
+    Resource::with_reply::<v::Unlink>("delete", "/links", "Remove a link").query::<v::Unlink>().shared(),
+    Resource::with_reply::<v::Dispatch>("post", "/dispatch", "Start what can start")
+        .query::<v::Dispatch>()
+        .shared(),
+    Resource::with_reply::<v::List>("get", "/config", "How a page begins")
+        .reply::<config::PageConfig>()
+        .shared(),
+    Resource::with_reply::<v::Events>(
+        "get",
+        "/events",
+        "The event log; a WebSocket where the request asks for one",
+    )
+    .query::<paths::EventQuery>()
+    .shared(),
     Resource::with_reply::<v::Events>("get", "/stream", "The events as they come, as server-sent events")
         .query::<stream::StreamQuery>()
         .other("text/event-stream"),
@@ -130,7 +145,8 @@ pub(super) static RESOURCES: [Resource; 31] = [
     Resource::with_reply::<v::CreateBoard>("post", "/boards", "Create a board").body::<v::CreateBoard>(),
     Resource::with_reply::<v::EditBoard>("patch", "/boards/{slug}", "Change what is said of a board")
         .body::<Details>(),
-    Resource::with_reply::<v::RemoveBoard>("delete", "/boards/{slug}", "Remove a board").query::<boards::RemovalQuery>(),
+    Resource::with_reply::<v::RemoveBoard>("delete", "/boards/{slug}", "Remove a board")
+        .query::<boards::RemovalQuery>(),
     Resource::with_reply::<v::Export>("get", "/export", "The board as JSON Lines")
         .query::<boards::ExportQuery>()
         .other("application/jsonl"),

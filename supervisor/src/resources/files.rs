@@ -46,7 +46,7 @@ async fn upload(ask: Ask<verbs::Attach>, id: Id<TaskId>, body: Body) -> Result<R
         let name = attach.filename.as_deref().unwrap_or("the file");
         return Err(verbs::too_large(name, length));
     }
-    let slot = ask.pass().map(RequestPermit::upload).transpose()?;
+    let slot = ask.request_permit().map(RequestPermit::upload).transpose()?;
     let sealed = receive(call.board()?, body).await?;
     let kept = call.make(attach.with(sealed)).await?;
     drop(slot);
@@ -148,6 +148,9 @@ async fn open(call: &Call, file: &Attachment) -> Result<tokio::fs::File, Failure
 
 /// Returns the media type of a file as given at upload, if it is valid in a header.
 fn media_type(file: &Attachment) -> String {
-    let content_type = file.content_type.as_deref().filter(|content_type| header::HeaderValue::from_str(content_type).is_ok());
+    let content_type = file
+        .content_type
+        .as_deref()
+        .filter(|content_type| header::HeaderValue::from_str(content_type).is_ok());
     content_type.unwrap_or("application/octet-stream").to_owned()
 }

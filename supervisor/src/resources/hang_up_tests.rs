@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::resources::surface;
-use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, blocking, api_router, hash_token};
+use api::{Call, Effect, Peer, REQUEST_HEADER, Verb, api_router, blocking, hash_token};
 use base::exit::Code;
 use base::failure::Failure;
 use base::paths::RootChoice;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::PREFIXES;
 use super::catalog::{BodyKind, RESOURCES, ReplyKind, Resource};
-use api::{Ask, Audience, Effect, VerbEntry, Messages, Routes, blocking, written};
+use api::{Ask, Audience, Effect, Messages, Routes, VerbEntry, blocking, written};
 use base::failure::Failure;
 
 /// Prefixes of references to schemas: in the document, and in a schema of its own.

@@ -53,7 +53,8 @@ fn every_verb_and_every_resource_is_in_the_document() {
     let mut listed = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         if !path.starts_with("/api/v1/verbs/") {
-            listed.extend(operations.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())));
+            listed
+                .extend(operations.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())));
         }
     }
     assert_eq!(listed, found, "resources/catalog.rs lists other resources than are mounted");

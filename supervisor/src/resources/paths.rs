@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use schemars::{JsonSchema, Schema};
 
 use super::{PREFIXES, socket};
-use api::{Ask, Audience, Effect, JsonBody, Id, Routes, Switch, written};
+use api::{Ask, Audience, Effect, Id, JsonBody, Routes, Switch, written};
 use base::failure::Failure;
 
 pub(super) fn mount(router: Routes) -> Routes {

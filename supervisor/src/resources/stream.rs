@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::feed::{self, ALIVE, Feed, OpenFeed, FeedPiece, STALL};
+use super::feed::{self, ALIVE, Feed, FeedPiece, OpenFeed, STALL};
 use api::{Ask, Routes, Streamed};
 use base::failure::Failure;
 

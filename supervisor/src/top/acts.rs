@@ -5,7 +5,7 @@ use std::time::Duration;
 use kernel::TaskId;
 use tokio::sync::mpsc;
 
-use super::message::{TaskVerb, TopMessage, LogPart};
+use super::message::{LogPart, TaskVerb, TopMessage};
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Answer, Approve, Cancel, Deny, Edit, Log, RequestChanges, Retry, Show};

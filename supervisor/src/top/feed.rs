@@ -9,8 +9,8 @@ use kernel::{RunId, Sort, Status as TaskStatus, Task, TaskId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
-use super::message::{TopMessage, Query};
-use super::picture::{DaemonFacts, TaskGroup, Picture, TaskRow, Section, Total};
+use super::message::{Query, TopMessage};
+use super::picture::{DaemonFacts, Picture, Section, TaskGroup, TaskRow, Total};
 use crate::client::Client;
 use base::failure::Failure;
 use verbs::{Events, List, Status, StatusReport, WorkerLine};
@@ -50,7 +50,9 @@ impl BoardReader {
         loop {
             let asked = query.borrow_and_update().clone();
             let message = match self.read(&asked).await {
-                Ok(picture) if self.is_returning(&picture) => TopMessage::Lost("no daemon answers".to_owned()),
+                Ok(picture) if self.is_returning(&picture) => {
+                    TopMessage::Lost("no daemon answers".to_owned())
+                }
                 Ok(picture) => TopMessage::Picture(Box::new(picture)),
                 Err(failure) => TopMessage::Lost(failure.message),
             };

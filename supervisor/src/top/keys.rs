@@ -3,7 +3,9 @@
 use kernel::Question;
 
 use super::message::{TaskVerb, TopAction};
-use super::model::{Answering, Approved, Approving, ScreenMode, TopModel, ScreenNotice, InputLine, Purpose, DialogTask};
+use super::model::{
+    Answering, Approved, Approving, DialogTask, InputLine, Purpose, ScreenMode, ScreenNotice, TopModel,
+};
 use super::peek::LogView;
 use super::picture::TaskKind;
 use base::terminal::full_screen::Key;

@@ -32,7 +32,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::feed::BoardReader;
-use self::message::{TopMessage, TopAction, Query};
+use self::message::{Query, TopAction, TopMessage};
 use self::model::TopModel;
 use self::view::ColourUse;
 use crate::client::Client;
@@ -90,7 +90,9 @@ pub(crate) async fn run(client: Client, top: Top, output: Output) -> Result<u8, 
     let keys = messages.clone();
     full_screen::read_input(move |input| keys.blocking_send(received(input)).is_ok());
     tokio::spawn(feed.run(asks, messages.clone()));
-    TopScreen { client, model, look, screen, messages, asked, following: None }.until_quit(inbox, signals).await
+    TopScreen { client, model, look, screen, messages, asked, following: None }
+        .until_quit(inbox, signals)
+        .await
 }
 
 /// Waits until a time after `began`; forever if there is none.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use kernel::{Question, TaskId};
 
-use super::message::{TopAction, Query};
+use super::message::{Query, TopAction};
 use super::peek::LogView;
-use super::picture::{TaskKind, Picture, TaskRow, Section};
+use super::picture::{Picture, Section, TaskKind, TaskRow};
 
 /// Distance from the end of the read rows at which the next ones are requested.
 const NEAR_THE_END: usize = 5;
@@ -230,7 +230,9 @@ impl TopModel {
             Some(TaskKind::GaveUp | TaskKind::Blocked) => &[("r", "retry")],
             Some(TaskKind::Running | TaskKind::InReview) => &[("c", "cancel")],
             Some(TaskKind::Scheduled) => &[("r", "retry"), ("c", "cancel"), ("+-", "priority")],
-            Some(TaskKind::Ready | TaskKind::Todo | TaskKind::Triage) => &[("c", "cancel"), ("+-", "priority")],
+            Some(TaskKind::Ready | TaskKind::Todo | TaskKind::Triage) => {
+                &[("c", "cancel"), ("+-", "priority")]
+            }
             Some(TaskKind::Done) | None => &[],
         };
         let log = self.row().map(|_| ("Enter", "log"));

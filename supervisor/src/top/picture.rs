@@ -97,9 +97,12 @@ impl TaskKind {
 
     pub(super) fn section(self) -> Section {
         match self {
-            TaskKind::Question | TaskKind::Approval | TaskKind::Review | TaskKind::GaveUp | TaskKind::Blocked | TaskKind::Triage => {
-                Section::Person
-            }
+            TaskKind::Question
+            | TaskKind::Approval
+            | TaskKind::Review
+            | TaskKind::GaveUp
+            | TaskKind::Blocked
+            | TaskKind::Triage => Section::Person,
             TaskKind::Running => Section::Running,
             TaskKind::InReview => Section::Review,
             TaskKind::Ready => Section::Ready,
@@ -160,7 +163,12 @@ pub(super) struct TaskRow {
 
 impl TaskRow {
     /// Makes the row of a task, with its live worker.
-    pub(super) fn from_task(task: &Task, worker: Option<&WorkerLine>, cpu: Option<u64>, now: Timestamp) -> Self {
+    pub(super) fn from_task(
+        task: &Task,
+        worker: Option<&WorkerLine>,
+        cpu: Option<u64>,
+        now: Timestamp,
+    ) -> Self {
         let kind = TaskKind::from_task(task);
         let (word, ink) = match worker.filter(|_| kind == TaskKind::Running) {
             Some(worker) => worker.state(),

@@ -7,9 +7,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 
-use super::message::{TaskVerb, TopMessage, TopAction, LogPart};
+use super::message::{LogPart, TaskVerb, TopAction, TopMessage};
 use super::model::{ScreenMode, TopModel};
-use super::picture::{DaemonFacts, TaskGroup, TaskKind, Load, Picture, TaskRow, Total};
+use super::picture::{DaemonFacts, Load, Picture, TaskGroup, TaskKind, TaskRow, Total};
 use super::view::{self, ColourUse};
 use base::terminal::Ink;
 use base::terminal::full_screen::Key;
@@ -297,7 +297,11 @@ fn a_task_is_cancelled_only_after_a_yes() {
     let mut moved = model();
     press(&mut moved, "jjc");
     moved.update(TopMessage::Picture(Box::new(Picture { groups: Vec::new(), ..picture() })));
-    assert_eq!(press(&mut moved, "y"), [TopAction::Act(TaskVerb::Cancel { task: id(3) })], "the task that was named");
+    assert_eq!(
+        press(&mut moved, "y"),
+        [TopAction::Act(TaskVerb::Cancel { task: id(3) })],
+        "the task that was named"
+    );
 }
 
 #[test]

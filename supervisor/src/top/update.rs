@@ -1,7 +1,7 @@
 //! Updates of the model by messages.
 
-use super::message::{TopMessage, TopAction};
-use super::model::{ScreenMode, TopModel, ScreenNotice};
+use super::message::{TopAction, TopMessage};
+use super::model::{ScreenMode, ScreenNotice, TopModel};
 
 impl TopModel {
     /// Handles a message, and returns the resulting orders.

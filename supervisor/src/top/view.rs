@@ -12,7 +12,7 @@ use ratatui::widgets::Widget as _;
 
 pub(super) use self::piece::ColourUse;
 use self::piece::{Pieces, shown};
-use super::model::{ScreenMode, TopModel, ScreenNotice, InputLine, Purpose};
+use super::model::{InputLine, Purpose, ScreenMode, ScreenNotice, TopModel};
 use super::picture::{Picture, Section, Total};
 use base::terminal::{Ink, cut, wrap};
 

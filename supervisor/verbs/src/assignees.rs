@@ -6,7 +6,7 @@ use kernel::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, PagedRow, PageRequest, pages};
+use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, obstacles};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb};

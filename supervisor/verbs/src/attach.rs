@@ -18,7 +18,7 @@ use super::attached_file::read;
 use super::attachments::{self, StoredAttachment};
 use super::parse;
 use api::command::{Command, ToolProcess};
-use api::{Audience, Call, Effect, VerbRequest, Scope, Tool, Verb};
+use api::{Audience, Call, Effect, Scope, Tool, Verb, VerbRequest};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::{Screen, printable};
@@ -268,7 +268,9 @@ impl Command for Attach {
 
     fn as_tool(&mut self, side: ToolProcess) -> Result<(), Failure> {
         match self.path.clone() {
-            Some(path) if side == ToolProcess::Caller && self.content.is_none() && self.content_base64.is_none() => {
+            Some(path)
+                if side == ToolProcess::Caller && self.content.is_none() && self.content_base64.is_none() =>
+            {
                 self.take_in(&path)
             }
             // The request is sent without the path. A caller that prepares it without reading the file must be refused.

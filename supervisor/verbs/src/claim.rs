@@ -122,7 +122,9 @@ impl Verb for Claim {
                 let terms = ClaimTerms { ttl, token_hash: Some(&hash) };
                 let claimed = match &wanted {
                     ClaimTarget::Task(id) => Some(board.open_claim(id, &terms, actor)?),
-                    ClaimTarget::NextOf(assignee) => board.open_next_claim(assignee, &accounts, &terms, actor)?,
+                    ClaimTarget::NextOf(assignee) => {
+                        board.open_next_claim(assignee, &accounts, &terms, actor)?
+                    }
                 };
                 let Some(claimed) = claimed else { return Ok(None) };
                 // A workspace whose path is already known is recorded in the same commit as the claim, because a second

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::obstacles;
 use api::command::Command;
-use api::{REPLY_TIME, Audience, Call, Effect, HangUp, Scope, Tool, Verb, to_its_end};
+use api::{Audience, Call, Effect, HangUp, REPLY_TIME, Scope, Tool, Verb, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Screen, printable_lines};
@@ -140,8 +140,11 @@ impl Verb for Consult {
                 }
                 made => made?.id,
             };
-            let asked =
-                OpenQuestion { board: Arc::clone(call.board()?), actor: call.actor.clone(), id: Some(id.clone()) };
+            let asked = OpenQuestion {
+                board: Arc::clone(call.board()?),
+                actor: call.actor.clone(),
+                id: Some(id.clone()),
+            };
             Ok((call, id, asked))
         };
         // A client may hang up during the creation. The creation still finishes, and the returned guard archives the task,

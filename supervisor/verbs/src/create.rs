@@ -11,7 +11,7 @@ use kernel::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{notify_default, obstacles, tenant_defaults, parse};
+use super::{notify_default, obstacles, parse, tenant_defaults};
 use api::command::Command;
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to, not_for_members};
 use base::exit::Code;
@@ -393,7 +393,8 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
 /// Checks a workspace that a person names for an existing task, with this person's rights.
 pub(super) async fn place(call: &Call, workspace: &str) -> Result<String, Failure> {
     let text = details::workspace(call.service.root(), call.board()?.name(), workspace);
-    let create = Create { workspace: Some(text.unwrap_or_else(|| workspace.to_owned())), ..Create::default() };
+    let create =
+        Create { workspace: Some(text.unwrap_or_else(|| workspace.to_owned())), ..Create::default() };
     let place = create.place()?;
     check_workspace(&call.service, &place, call.actor.uid).await?;
     Ok(place.to_string())

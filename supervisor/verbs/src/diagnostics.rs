@@ -83,7 +83,8 @@ impl Command for Diagnostics {
         for (severity, ink) in
             [(Severity::Critical, Ink::Red), (Severity::Error, Ink::Red), (Severity::Warning, Ink::Yellow)]
         {
-            let of_it = |one: &&DiagnosedSubject| one.diagnostics.iter().any(|found| found.severity == severity);
+            let of_it =
+                |one: &&DiagnosedSubject| one.diagnostics.iter().any(|found| found.severity == severity);
             if !reply.iter().any(|one| of_it(&one)) {
                 continue;
             }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use workspace::WorkspaceSpec;
 
 use super::fleet_root::ParentDirectory;
-use super::{notify_default, obstacles, tenant_defaults, parse};
+use super::{notify_default, obstacles, parse, tenant_defaults};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb, blocking, confine_to};
 use base::exit::Code;
@@ -347,7 +347,11 @@ impl Verb for DispatchFleet {
         }
         if let Some(tenant) = call.confined() {
             // This check comes first: a tenant's user must not learn which directories exist outside of its own place.
-            tenant_defaults::require_workspace(&call, Some(tenant), &WorkspaceSpec::Directory(self.root.clone()))?;
+            tenant_defaults::require_workspace(
+                &call,
+                Some(tenant),
+                &WorkspaceSpec::Directory(self.root.clone()),
+            )?;
         }
         call.actor.uid = tenant_defaults::acting_uid(&call);
         if let Some(creator) = self.creator {

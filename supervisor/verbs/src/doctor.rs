@@ -9,7 +9,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
-use upkeep::doctor::{self, Examination, DoctorReport, CheckResult};
+use upkeep::doctor::{self, CheckResult, DoctorReport, Examination};
 
 /// Check the root, its boards and what this host can enforce
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]

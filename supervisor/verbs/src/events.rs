@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{REPLY_TIME, Audience, Call, Effect, Verb, confine_to};
+use api::{Audience, Call, Effect, REPLY_TIME, Verb, confine_to};
 use base::failure::Failure;
 use base::terminal::{Ink, Screen, printable};
 use base::time::timestamp;

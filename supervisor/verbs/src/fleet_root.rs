@@ -85,7 +85,9 @@ mod tests {
         assert_eq!(refused.code, Code::NotPermitted);
         assert!(ParentDirectory { owner: euid + 1, is_closed: true }.require(&sub).is_err());
         assert!(ParentDirectory { owner: euid, is_closed: true }.require(&dir.join("link")).is_err());
-        assert!(ParentDirectory::examine(&dir.join("link")).unwrap_err().message.contains("is a symbolic link"));
+        assert!(
+            ParentDirectory::examine(&dir.join("link")).unwrap_err().message.contains("is a symbolic link")
+        );
         std::fs::create_dir(sub.join("b")).unwrap();
         for name in ["link/b", "link/absent"] {
             let refused = ParentDirectory::examine(&dir.join(name)).unwrap_err();

@@ -4,7 +4,7 @@ use kernel::{ActorKind, HoldKind, HoldOn, HoldScope, NewHold, Profile, Status, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::selection::{COMMON_FLAGS, TaskFilter, Matching, OnTasks};
+use super::selection::{COMMON_FLAGS, Matching, OnTasks, TaskFilter};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;

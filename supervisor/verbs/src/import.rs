@@ -11,7 +11,7 @@ use api::{Audience, Call, Effect, OnBoard, Verb, blocking};
 use base::failure::Failure;
 use base::invocation::Invocation;
 use base::terminal::Screen;
-use upkeep::transfer::{self, ImportReport, Importer, AllowedDirectories, ImportSource};
+use upkeep::transfer::{self, AllowedDirectories, ImportReport, ImportSource, Importer};
 
 /// Import a board into an empty one
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
@@ -71,7 +71,8 @@ impl Verb for Import {
             };
             let board = call.service.create_board(call.board_name())?;
             let accepted = self.accept_policy.iter().cloned().collect();
-            let places = if self.accept_workspaces { AllowedDirectories::Named } else { AllowedDirectories::None };
+            let places =
+                if self.accept_workspaces { AllowedDirectories::Named } else { AllowedDirectories::None };
             transfer::read(source, &call.service, &board, Importer { actor: call.actor, accepted, places })
         })
         .await?

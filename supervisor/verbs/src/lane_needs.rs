@@ -9,7 +9,7 @@ use base::paths::Root;
 use host::retained::RetainedHome;
 use net::proxy::unnamed_address;
 use setup::lanes::Lane;
-use upkeep::doctor::{HostCheck, CheckResult};
+use upkeep::doctor::{CheckResult, HostCheck};
 
 /// Checks that the policy of a lane permits its hosts.
 pub(super) async fn network(lane: &Lane, name: &str, policy: &Policy, stores: &SecretStores) -> HostCheck {
@@ -109,7 +109,11 @@ pub(super) fn brokers(lane: &Lane, name: &str, policy: &Policy, stores: &SecretS
             return HostCheck::new("broker", CheckResult::Warning, detail).hint(hint(broker));
         }
         match broker.secret.fetch(&format!("the broker of {}", broker.host), stores) {
-            Ok(_) => HostCheck::new("broker", CheckResult::Ok, format!("{what}, from {place}, at {}", broker.url())),
+            Ok(_) => HostCheck::new(
+                "broker",
+                CheckResult::Ok,
+                format!("{what}, from {place}, at {}", broker.url()),
+            ),
             Err(error) => HostCheck::new("broker", CheckResult::Error, error.to_string()).hint(hint(broker)),
         }
     };
@@ -130,7 +134,8 @@ pub(super) fn login(lane: &Lane, name: &Profile, root: &Root) -> Option<HostChec
         return Some(HostCheck::new("login", CheckResult::Ok, format!("kept in {}", kept.join(", "))));
     }
     (lane.has_login() && !has_key).then(|| {
-        let check = HostCheck::new("login", CheckResult::Warning, "the lane has neither a stored login nor a key");
+        let check =
+            HostCheck::new("login", CheckResult::Warning, "the lane has neither a stored login nor a key");
         check.hint(format!("supervisor login {name}; a profile of the lane may have a login of its own"))
     })
 }

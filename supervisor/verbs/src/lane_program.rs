@@ -8,7 +8,7 @@ use policies::GrantPath;
 
 use host::home::home_of;
 use setup::lanes::{Lane, program};
-use upkeep::doctor::{HostCheck, CheckResult};
+use upkeep::doctor::{CheckResult, HostCheck};
 
 /// Checks that a run of a lane finds its program and the program's interpreter, and may execute both. `path` is the
 /// caller's search path, in which missing programs are searched for the hint. `file` is the lane's own file, which

@@ -18,7 +18,7 @@ use base::terminal::{Cell, Screen, printable};
 use setup::config::definitions::Lookup;
 use setup::lanes::{Description, Lane};
 use setup::roster::{Roster, changed, did_you_mean, unread_lane};
-use upkeep::doctor::{HostCheck, DoctorReport, CheckResult};
+use upkeep::doctor::{CheckResult, DoctorReport, HostCheck};
 
 /// List the lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -143,7 +143,8 @@ impl Verb for CheckLane {
         let lane = match roster.lanes().find(&self.name) {
             Lookup::Usable(lane) => lane,
             Lookup::Disabled(defect) => {
-                let check = HostCheck::new("file", CheckResult::Error, defect.to_string()).hint(defect.hint());
+                let check =
+                    HostCheck::new("file", CheckResult::Error, defect.to_string()).hint(defect.hint());
                 return Ok(DoctorReport { ok: false, checks: vec![check] });
             }
             Lookup::Absent if used.lanes().has(self.name.as_str()) => {
@@ -155,7 +156,8 @@ impl Verb for CheckLane {
         let file = HostCheck::new("file", CheckResult::Ok, lane.origin().display().to_string());
         let mut checks = vec![file];
         let unread = used.changed_files(&roster, root, &self.name);
-        checks.extend(unread.iter().map(|path| HostCheck::new("daemon", CheckResult::Warning, changed(path))));
+        checks
+            .extend(unread.iter().map(|path| HostCheck::new("daemon", CheckResult::Warning, changed(path))));
         if lane.pull {
             let claims = format!(
                 "a pull lane: its workers claim their tasks, as with `supervisor claim --assignee {}`",

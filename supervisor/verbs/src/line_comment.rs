@@ -22,7 +22,7 @@ pub struct LineComment {
     /// Number of the line, from 1 on, in the file after the change; for a removed line, in the file before it.
     pub line: u32,
     /// Side of the diff that has the line.
-    #[serde(default, skip_serializing_if = "Side::is_new")]
+    #[serde(default, skip_serializing_if = "DiffSide::is_new")]
     pub side: DiffSide,
     /// Requested change.
     pub text: String,

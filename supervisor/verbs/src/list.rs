@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::list_or_one::{self, ListOrOne};
-use super::pages::{self, Listed, PagedRow, PageRequest, pages};
+use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, parse};
 use api::command::{Command, ToolProcess};
 use api::{Audience, Call, Effect, Scope, Tool, Verb, confine_to};
@@ -54,7 +54,7 @@ pub struct List {
         value_parser = parse::TypedStatus
     )]
     #[serde(with = "list_or_one")]
-    #[schemars(with = "OneOrMany<Status>")]
+    #[schemars(with = "ListOrOne<Status>")]
     pub status: Vec<Status>,
     /// Only tasks with this text in the title or the body
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
@@ -286,7 +286,8 @@ fn show_why(tasks: &[Task], screen: &mut Screen) {
     if screen.fits(&WIDE, &wide) {
         return screen.list(WIDE, wide);
     }
-    let rows = tasks.iter().map(|task| (cells(task), reason(task).map(|why| vec![why]).into_iter().collect()));
+    let rows =
+        tasks.iter().map(|task| (cells(task), reason(task).map(|why| vec![why]).into_iter().collect()));
     screen.list_with_details(SHOWN, rows.collect());
 }
 

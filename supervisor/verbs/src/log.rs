@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use api::{REPLY_TIME, Audience, Call, Effect, Verb, blocking};
+use api::{Audience, Call, Effect, REPLY_TIME, Verb, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;

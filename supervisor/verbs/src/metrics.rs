@@ -129,7 +129,11 @@ impl Sample {
 fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, Failure> {
     let mut measured = Measured::default();
     let version = env!("CARGO_PKG_VERSION");
-    measured.gauge("build_info", "The version of the program.", [Sample::labelled([("version", version)], 1)]);
+    measured.gauge(
+        "build_info",
+        "The version of the program.",
+        [Sample::labelled([("version", version)], 1)],
+    );
     measured.gauge(
         "up",
         "Whether a daemon serves the root.",
@@ -150,7 +154,9 @@ fn measure(service: &Service, snapshot: Option<&Snapshot>) -> Result<Measured, F
         let Ok((counts, last)) = counted else { continue };
         well += 1;
         tasks.extend(
-            counts.iter().map(|(status, n)| Sample::labelled([("board", name), ("status", status.as_str())], *n)),
+            counts
+                .iter()
+                .map(|(status, n)| Sample::labelled([("board", name), ("status", status.as_str())], *n)),
         );
         events.push(Sample::labelled([("board", name)], last.get()));
         commits.push(Sample::labelled([("board", name)], board.commits()));
@@ -228,7 +234,8 @@ fn of_daemon(measured: &mut Measured, service: &Service, snapshot: &Snapshot) {
         *workers.entry((run.board.as_str(), word(run.phase))).or_default() += 1;
     }
     let workers = workers.into_iter();
-    let workers = workers.map(|((board, phase), n)| Sample::labelled([("board", board), ("state", phase)], n));
+    let workers =
+        workers.map(|((board, phase), n)| Sample::labelled([("board", board), ("state", phase)], n));
     measured.gauge(
         "slots",
         "Workers that may run at once.",
@@ -330,7 +337,11 @@ mod tests {
     fn the_text_is_that_of_openmetrics() {
         let mut measured = Measured::default();
         measured.gauge("up", "Whether it \"serves\".", [Sample::labelled([], 1)]);
-        measured.counter("events", "Events.", [Sample::labelled([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)]);
+        measured.counter(
+            "events",
+            "Events.",
+            [Sample::labelled([("board", "a\\b\n\"c\""), ("kind", "x")], 7_u64)],
+        );
         measured.gauge("tasks", "None.", []);
         assert_snapshot!(measured.to_string(), @r#"
         # TYPE supervisor_up gauge

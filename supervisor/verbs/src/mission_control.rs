@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::create::{Create, CreateReply, localized};
-use super::{usage_text, parse};
+use super::{parse, usage_text};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::cli_context;

@@ -138,7 +138,7 @@ impl Command for ShowMission {
         show_needs(reply, screen);
         show_profiles(reply, screen);
         screen.heading("Tasks");
-        Missiofrom_tasksree::of(&reply.tree).show(screen);
+        MissionTree::from_tasks(&reply.tree).show(screen);
         if reply.more {
             screen.line(cli_context::repeated("There are more tasks: supervisor list lists all."));
         }
@@ -290,7 +290,7 @@ mod tests {
             task("t_00000004", Some("t_00000001"), Status::Blocked),
         ];
         let mut screen = Screen::plain(60);
-        Missiofrom_tasksree::of(&tasks).show(&mut screen);
+        MissionTree::from_tasks(&tasks).show(&mut screen);
         insta::assert_snapshot!(screen.into_text(), @r"
           t_00000001  running    the work of t_00000001, which has …
           ├─ t_00000002  done       the work of t_00000002, which h…

@@ -107,7 +107,9 @@ impl Verb for Names {
             }
             NameKind::Plugin => call.service.plugins().names().map(str::to_owned).collect(),
             NameKind::Schedule => call.service.schedules().names().map(str::to_owned).collect(),
-            NameKind::Channel => call.service.config().notify.channels.keys().map(ToString::to_string).collect(),
+            NameKind::Channel => {
+                call.service.config().notify.channels.keys().map(ToString::to_string).collect()
+            }
         };
         Ok(NamesFound::beginning(names, &begins))
     }

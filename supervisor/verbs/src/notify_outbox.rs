@@ -97,7 +97,9 @@ impl Verb for NotifyRetry {
     async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
         let retried = call
-            .write(move |board, actor| board.retry_letters(&which, actor).map(|messages| LetterCount { messages }))
+            .write(move |board, actor| {
+                board.retry_letters(&which, actor).map(|messages| LetterCount { messages })
+            })
             .await?;
         call.service.mail().notify_one();
         Ok(retried)
@@ -122,7 +124,9 @@ impl Verb for NotifyDrop {
     async fn run(self, call: Call) -> Result<LetterCount, Failure> {
         let which = self.which.known(&call).await?;
         let dropped = call
-            .write(move |board, actor| board.drop_letters(&which, actor).map(|messages| LetterCount { messages }))
+            .write(move |board, actor| {
+                board.drop_letters(&which, actor).map(|messages| LetterCount { messages })
+            })
             .await?;
         // The messages after the dropped one can be sent now.
         call.service.mail().notify_one();

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, TaskResult};
-use super::selection::{TaskFilter, FLAGS, Matching, OnTasks, Rows};
+use super::selection::{FLAGS, Matching, OnTasks, Rows, TaskFilter};
 use super::{obstacles, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};

@@ -192,14 +192,22 @@ async fn ask(
                 };
                 let refused = |failure: Failure, asked: ProposalRequest| {
                     let reason = Some(failure.message);
-                    ProposalRequest { ok: false, reason, hint: failure.hint, code: Some(failure.code), ..asked }
+                    ProposalRequest {
+                        ok: false,
+                        reason,
+                        hint: failure.hint,
+                        code: Some(failure.code),
+                        ..asked
+                    }
                 };
                 if let Err(disabled) = config.tenants.require(tenant.as_ref()) {
                     results.push(refused(disabled, asked));
                     continue;
                 }
                 results.push(match board.attempt(|board| board.propose(new, actor)) {
-                    Ok(made) => ProposalRequest { proposal: Some(made.task.id), existing: made.existing, ..asked },
+                    Ok(made) => {
+                        ProposalRequest { proposal: Some(made.task.id), existing: made.existing, ..asked }
+                    }
                     Err(error) if is_single => return Err(error),
                     Err(error) => refused(Failure::from(error), asked),
                 });

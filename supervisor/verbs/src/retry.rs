@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{Bulk, shown};
-use super::selection::{FLAGS, Matching, on_tasks};
 use super::reopen::begun;
+use super::selection::{FLAGS, Matching, on_tasks};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;

@@ -4,7 +4,7 @@ use kernel::{Dollars, Outcome, Run, RunStatus, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pages::{self, Listed, PagedRow, PageRequest, pages};
+use super::pages::{self, Listed, PageRequest, PagedRow, pages};
 use super::{cursor, end_text, parse};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
@@ -70,7 +70,10 @@ pub(super) struct RunState {
 
 impl RunState {
     /// Returns the state that a request names; none if it names none.
-    pub(super) fn from_arguments(kind: Option<StateType>, name: Option<String>) -> Result<Option<Self>, Failure> {
+    pub(super) fn from_arguments(
+        kind: Option<StateType>,
+        name: Option<String>,
+    ) -> Result<Option<Self>, Failure> {
         let (kind, name) = match (kind, name) {
             (None, None) => return Ok(None),
             (Some(kind), Some(name)) => (kind, name),

@@ -4,7 +4,7 @@ use kernel::{Consumed, Spend as Row, SpendBy, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{usage_text, parse};
+use super::{parse, usage_text};
 use api::command::Command;
 use api::{Audience, Call, Effect, Verb};
 use base::failure::Failure;

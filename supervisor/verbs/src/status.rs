@@ -266,7 +266,8 @@ impl StatusReport {
     fn of_tenant_alone(mut self) -> Self {
         self.board_troubles.retain(|board, _| *board == self.board);
         let tenant = self.tenant.as_ref().map(Tenant::as_str);
-        self.spent_budgets.retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == tenant);
+        self.spent_budgets
+            .retain(|hold| hold.scope == HoldScope::Tenant && Some(hold.name.as_str()) == tenant);
         let daemon = self.daemon.map(|daemon| DaemonLine {
             memory_bytes: None,
             pools: Vec::new(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use api::command::Command;
-use api::{REPLY_TIME, Audience, Call, Effect, HangUp, Verb, to_its_end};
+use api::{Audience, Call, Effect, HangUp, REPLY_TIME, Verb, to_its_end};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;

@@ -192,7 +192,10 @@ mod tests {
         assert_eq!(parsed("ann"), ("ann".into(), None, String::new(), "ann".into()));
         assert_eq!(parsed("ann:costs"), ("ann".into(), title("costs"), String::new(), "ann:costs".into()));
         let skilled = "ann:the costs:charts,tables";
-        assert_eq!(parsed(skilled), ("ann".into(), title("the costs"), "charts tables".into(), skilled.into()));
+        assert_eq!(
+            parsed(skilled),
+            ("ann".into(), title("the costs"), "charts tables".into(), skilled.into())
+        );
         let colon = "ann:Plan: compare two options";
         assert_eq!(
             parsed(colon),

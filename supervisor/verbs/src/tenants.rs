@@ -133,8 +133,11 @@ impl Verb for ListTenants {
                 .map(|name| Ok((view.tasks_by_status(Some(&name), None)?, name)))
                 .collect::<Result<Vec<_>, _>>()
         });
-        let lines: Vec<TenantLine> =
-            counted.await?.into_iter().map(|(tasks, name)| TenantLine::from_tasks(&name, &call, tasks)).collect();
+        let lines: Vec<TenantLine> = counted
+            .await?
+            .into_iter()
+            .map(|(tasks, name)| TenantLine::from_tasks(&name, &call, tasks))
+            .collect();
         match &self.name {
             Some(name) if lines.is_empty() => {
                 Err(Failure::new(Code::NotFound, format!("there is no tenant `{name}`"))

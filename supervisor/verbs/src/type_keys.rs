@@ -52,7 +52,7 @@ pub struct Type {
     /// The size of an attached terminal, which that of the worker follows
     #[arg(skip)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<TerminalSize>,
+    pub size: Option<RequestedSize>,
     /// The attached terminal gives the keyboard back
     #[arg(skip)]
     #[serde(default)]
@@ -96,10 +96,10 @@ impl Type {
     /// Bytes to pass, in their order.
     fn keyed(&self) -> Result<(Option<Keyed>, Option<Keyed>), Failure> {
         let size = match self.size {
-            Some(TerminalSize { rows, columns }) if rows < 1 || columns < 1 => {
+            Some(RequestedSize { rows, columns }) if rows < 1 || columns < 1 => {
                 return Err(Failure::usage("a terminal has at least one line and one column"));
             }
-            Some(TerminalSize { rows, columns }) => Some(Keyed::Size(TerminalSize { rows, columns })),
+            Some(RequestedSize { rows, columns }) => Some(Keyed::Size(TerminalSize { rows, columns })),
             None => None,
         };
         let mut bytes = self.text.clone().into_bytes();

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::serve::{BoundedListener, ListenerContext, ApiRouter, CallerKind};
+use super::serve::{ApiRouter, BoundedListener, CallerKind, ListenerContext};
 use crate::identity::Peer;
 use setup::browsers::Owner;
 

@@ -54,7 +54,9 @@ impl std::fmt::Display for ConnectionLimit {
         match self {
             ConnectionLimit::Each(most) => write!(f, "{most} connections are open, the limit of one worker"),
             ConnectionLimit::All(most) => write!(f, "{most} connections are open, the limit of all workers"),
-            ConnectionLimit::Rate(rate) => write!(f, "more than {rate} connections a second were opened for too long"),
+            ConnectionLimit::Rate(rate) => {
+                write!(f, "more than {rate} connections a second were opened for too long")
+            }
         }
     }
 }

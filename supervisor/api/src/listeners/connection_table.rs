@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio_util::sync::CancellationToken;
 
-use super::connection_limits::{ConnectionLimit, ConnectionLimits, ConnectionGroup};
-use super::connections::{Connections, ConnectionState};
+use super::connection_limits::{ConnectionGroup, ConnectionLimit, ConnectionLimits};
+use super::connections::{ConnectionState, Connections};
 
 /// Open connections of a listener.
 #[derive(Debug, Default)]
@@ -37,7 +37,12 @@ impl ConnectionTable {
     }
 
     /// Admits a connection. A refusal costs next to nothing, so connections beyond the limits are refused.
-    pub(super) fn admit(self: &Arc<Self>, group: ConnectionGroup, bounds: ConnectionLimits, now: Instant) -> Admitted {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        group: ConnectionGroup,
+        bounds: ConnectionLimits,
+        now: Instant,
+    ) -> Admitted {
         let mut connections = self.lock();
         if !connections.may_open(group, bounds.rate, now) {
             return Admitted::Full(ConnectionLimit::Rate(bounds.rate));
@@ -70,7 +75,10 @@ impl ConnectionTable {
         let leave = connections.add(id, group);
         drop(connections);
         Admitted::In(
-            ConnectionPermit { entry: Arc::new(TableEntry { table: Arc::clone(self), id, run_limit: bounds.run }), leave },
+            ConnectionPermit {
+                entry: Arc::new(TableEntry { table: Arc::clone(self), id, run_limit: bounds.run }),
+                leave,
+            },
             bound,
         )
     }
@@ -110,7 +118,12 @@ impl ConnectionPermit {
 
     /// True while a request of an identified caller is in progress.
     pub(super) fn is_busy(&self) -> bool {
-        self.entry.table.lock().open.get(&self.entry.id).is_some_and(|connection| connection.state == ConnectionState::Busy)
+        self.entry
+            .table
+            .lock()
+            .open
+            .get(&self.entry.id)
+            .is_some_and(|connection| connection.state == ConnectionState::Busy)
     }
 
     /// Returns the run of the connection, if known.
@@ -182,7 +195,8 @@ mod tests {
     #[test]
     fn within_a_group_the_oldest_that_is_not_known_gives_way() {
         let table = Arc::new(ConnectionTable::default());
-        let mut permits: Vec<ConnectionPermit> = (0..4).map(|_| come(&table, ConnectionGroup::User(7))).collect();
+        let mut permits: Vec<ConnectionPermit> =
+            (0..4).map(|_| come(&table, ConnectionGroup::User(7))).collect();
         let busy = ask(&permits[0]);
         drop(ask(&permits[1]));
         permits.push(come(&table, ConnectionGroup::User(7)));

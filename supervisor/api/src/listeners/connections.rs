@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::connection_limits::{ConnectionGroup, ConnectionLimit};
 use super::usage::{BURST_OF_CONNECTIONS, Bucket, FORGOTTEN};
-use super::connection_limits::{ConnectionLimit, ConnectionGroup};
 
 /// State of a connection. The order is the order of eviction; busy connections are never evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,7 +120,12 @@ impl Connections {
     }
 
     /// Moves a connection to the group of its run; if the run has too many, another of its connections is evicted.
-    pub(super) fn join(&mut self, id: u64, group: ConnectionGroup, most: usize) -> Result<(), ConnectionLimit> {
+    pub(super) fn join(
+        &mut self,
+        id: u64,
+        group: ConnectionGroup,
+        most: usize,
+    ) -> Result<(), ConnectionLimit> {
         let Some(connection) = self.open.get(&id) else { return Ok(()) };
         let (former, state) = (connection.group, connection.state);
         // A worker with a uid of its own stays in the group of that uid, which no other run has.

@@ -7,10 +7,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::self_probe::{SelfProbe, ProbedListener, self_probe};
 use super::bind::{bind_loopback, bind_unix};
 use super::run_listeners::RunListeners;
-use super::serve::{BoundedListener, ListenerContext, CallerKind};
+use super::self_probe::{ProbedListener, SelfProbe, self_probe};
+use super::serve::{BoundedListener, CallerKind, ListenerContext};
 use base::failure::Failure;
 use base::paths::Root;
 use host::manager_socket::OperatorSocket;
@@ -37,7 +37,11 @@ pub struct Listeners {
 impl Listeners {
     /// Binds the listeners, and creates the bell with which the daemon probes its own operator's socket. The caller holds
     /// the root's lock, so an existing socket file belongs to a dead daemon, unless a service manager listens there.
-    pub fn bind(root: &Root, sockets: Sockets, operator: OperatorSocket) -> Result<(Self, SelfProbe), Failure> {
+    pub fn bind(
+        root: &Root,
+        sockets: Sockets,
+        operator: OperatorSocket,
+    ) -> Result<(Self, SelfProbe), Failure> {
         let operator = match operator {
             OperatorSocket::Passed(listener) => Some(listener),
             OperatorSocket::Held => None,
@@ -67,7 +71,9 @@ impl Listeners {
             UnixListener::from_std(operator)
         });
         let listener = listener.transpose().map_err(failed)?;
-        shared.tasks.spawn(bounded.accept_all(ProbedListener::new(listener, self.probes), shared.stop.clone()));
+        shared
+            .tasks
+            .spawn(bounded.accept_all(ProbedListener::new(listener, self.probes), shared.stop.clone()));
         // Members are served on the workers' runtime, so that they cannot slow down operators.
         self.members.set_nonblocking(true).map_err(failed)?;
         let members = UnixListener::from_std(self.members).map_err(failed)?;

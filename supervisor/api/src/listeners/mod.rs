@@ -17,40 +17,40 @@
 //!
 //! See decision 0019.
 
-mod usage;
-mod usage_table;
-mod self_probe;
 mod bind;
-mod connection_limits;
 mod browsers;
+mod connection_limits;
 mod connection_table;
-mod request_admission;
+mod connections;
 mod incoming_body;
 mod listen;
-mod connections;
+mod origin;
 mod outgoing_body;
-mod transfer_rate;
+mod request_admission;
 mod run_listener;
 mod run_listeners;
 mod runtime;
+mod self_probe;
 mod serve;
-mod timed_stream;
 mod stream;
-mod origin;
+mod timed_stream;
+mod transfer_rate;
+mod usage;
+mod usage_table;
 
-pub use self_probe::SelfProbe;
-pub(super) use connection_limits::ConnectionLimit;
 pub use browsers::serve_browsers;
+pub(super) use connection_limits::ConnectionLimit;
 pub(super) use connection_table::{Busy, ConnectionPermit};
-pub(super) use request_admission::RequestAdmission;
-pub use request_admission::RequestPermit;
-pub(super) use request_admission::Reserved;
-pub(crate) use request_admission::VerbPermits;
 pub(super) use incoming_body::IncomingBody;
 pub use listen::{Listeners, Sockets};
 pub(super) use outgoing_body::OutgoingBody;
 pub use outgoing_body::Streamed;
+pub(super) use request_admission::RequestAdmission;
+pub use request_admission::RequestPermit;
+pub(super) use request_admission::Reserved;
+pub(crate) use request_admission::VerbPermits;
 pub use run_listeners::RunListeners;
 pub use runtime::{WorkersRuntime, raise_descriptors};
-pub use serve::ListenerContext;
+pub use self_probe::SelfProbe;
 pub(crate) use serve::ApiRouter;
+pub use serve::ListenerContext;

@@ -50,7 +50,8 @@ impl OutgoingBody {
             match body.collect().await {
                 Ok(whole) => {
                     let bytes = whole.to_bytes();
-                    reserve(permit.as_deref(), &bytes).map(|reserved| (parts, BodySource::Whole(bytes), reserved))
+                    reserve(permit.as_deref(), &bytes)
+                        .map(|reserved| (parts, BodySource::Whole(bytes), reserved))
                 }
                 Err(error) => Err(Failure::failed(format!("the reply was not made: {error}"))),
             }

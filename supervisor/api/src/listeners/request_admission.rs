@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use kernel::{Actor, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::usage::CallerUsage;
-use super::usage_table::{UsageTable, ReachedLimit, RunKey, CountedFor, run_name};
 use super::connection_limits;
-use crate::identity::{IdentifiedCaller, CallerIdentity};
+use super::usage::CallerUsage;
+use super::usage_table::{CountedFor, ReachedLimit, RunKey, UsageTable, run_name};
+use crate::identity::{CallerIdentity, IdentifiedCaller};
 use base::exit::Code;
 use base::failure::Failure;
 use base::response::REST;
@@ -91,7 +91,9 @@ impl RequestAdmission {
     pub fn admit(self: &Arc<Self>, caller: &IdentifiedCaller) -> Result<Option<RequestPermit>, Failure> {
         let Some(run) = caller.counted() else { return Ok(None) };
         let tenant = match &caller.identity {
-            CallerIdentity::Live(Actor { tenant, .. }) | CallerIdentity::Ended { tenant, .. } => tenant.clone(),
+            CallerIdentity::Live(Actor { tenant, .. }) | CallerIdentity::Ended { tenant, .. } => {
+                tenant.clone()
+            }
         };
         let board = caller.board.clone();
         let tenant = (board.as_ref().map_or(run.0, |board| board.id()), tenant);
@@ -156,16 +158,26 @@ pub struct Upload(Arc<AdmittedRequest>);
 impl RequestPermit {
     /// Waits for one of the run's permits to process a request. Returns none if the run has no account any more.
     pub async fn processing_permit(&self) -> Option<OwnedSemaphorePermit> {
-        let permits =
-            self.0.admission.usage().runs.get(&self.0.counted_for.run).map(|counters| Arc::clone(&counters.permits));
+        let permits = self
+            .0
+            .admission
+            .usage()
+            .runs
+            .get(&self.0.counted_for.run)
+            .map(|counters| Arc::clone(&counters.permits));
         // The semaphore is never closed.
         permits?.acquire_owned().await.ok()
     }
 
     /// Takes the run's only permit for a slow request. Fails if another request of the run has it.
     pub(crate) fn slow_permit(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
-        let long =
-            self.0.admission.usage().runs.get(&self.0.counted_for.run).map(|counters| Arc::clone(&counters.slow_permit));
+        let long = self
+            .0
+            .admission
+            .usage()
+            .runs
+            .get(&self.0.counted_for.run)
+            .map(|counters| Arc::clone(&counters.slow_permit));
         long.map(Semaphore::try_acquire_owned).transpose().map_err(|_| {
             Failure::new(Code::TryAgain, "another request of this run is waiting for an answer")
                 .hint("wait for that one: a run asks one question at a time")

@@ -13,10 +13,10 @@ use kernel::{BoardId, RunId};
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
-use super::usage::{BURST_OF_CONNECTIONS, Bucket};
-use super::connection_limits::{ConnectionLimit, ConnectionGroup};
+use super::connection_limits::{ConnectionGroup, ConnectionLimit};
 use super::connection_table::{Admitted, ConnectionPermit};
 use super::serve::{BoundedListener, PAUSE};
+use super::usage::{BURST_OF_CONNECTIONS, Bucket};
 use crate::identity::Peer;
 
 /// Time for which the listener is not polled once the connection rate is used up. Longer than the refill of one

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bind::bind_unix;
 use super::runtime::WorkersRuntime;
-use super::serve::{BoundedListener, ListenerContext, CallerKind};
+use super::serve::{BoundedListener, CallerKind, ListenerContext};
 use base::failure::Failure;
 use base::paths::{DOOR, Root, make_dir};
 use host::readiness::readable;
@@ -134,7 +134,11 @@ impl RunListeners {
         let mut open = self.lock();
         if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
             let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
-            return self.listen(&mut open, ListenerOwner::Run(board, run), SocketFile { path: socket, mode, group });
+            return self.listen(
+                &mut open,
+                ListenerOwner::Run(board, run),
+                SocketFile { path: socket, mode, group },
+            );
         }
         if open.contains_key(&ListenerOwner::Common) {
             return Ok(());
@@ -188,7 +192,8 @@ impl RunListeners {
     pub fn put_back(&self) -> Result<(), Failure> {
         let mut open = self.lock();
         let lost = open.iter().filter(|(_, listener)| file(&listener.socket.path) != Some(listener.file));
-        let lost: Vec<(ListenerOwner, SocketFile)> = lost.map(|(key, listener)| (*key, listener.socket.clone())).collect();
+        let lost: Vec<(ListenerOwner, SocketFile)> =
+            lost.map(|(key, listener)| (*key, listener.socket.clone())).collect();
         for (key, socket) in lost {
             tracing::warn!(socket = %socket.path.display(), "door_put_back");
             make_dir(&self.root.run_doors(), 0o711)?;
@@ -198,7 +203,12 @@ impl RunListeners {
     }
 
     /// Opens a listener, in place of an earlier one with this key.
-    fn listen(&self, open: &mut HashMap<ListenerOwner, OpenListener>, key: ListenerOwner, socket: SocketFile) -> Result<(), Failure> {
+    fn listen(
+        &self,
+        open: &mut HashMap<ListenerOwner, OpenListener>,
+        key: ListenerOwner,
+        socket: SocketFile,
+    ) -> Result<(), Failure> {
         let dir = socket.path.parent().unwrap_or(&socket.path);
         make_dir(dir, socket.mode)?;
         if socket.group.is_some() {
@@ -226,7 +236,8 @@ impl RunListeners {
         {
             let _entered = self.acceptor.enter();
             let listener = UnixListener::from_std(listener).map_err(failed)?;
-            let (bounded, accepting, stop) = (Arc::clone(&self.listener), self.accepting.clone(), close.clone());
+            let (bounded, accepting, stop) =
+                (Arc::clone(&self.listener), self.accepting.clone(), close.clone());
             let served = async move {
                 tokio::select! {
                     // Connections wait in the backlog until the daemon is ready.

@@ -36,7 +36,10 @@ impl WorkersRuntime {
                     Failure::failed(format!("failed to start the threads of the workers' sockets: {e}"))
                 })
         };
-        Ok(WorkersRuntime { accepting: Some(start("workers-porter")?), serving: Some(start("workers-door")?) })
+        Ok(WorkersRuntime {
+            accepting: Some(start("workers-porter")?),
+            serving: Some(start("workers-door")?),
+        })
     }
 
     /// Returns the accepting and the serving runtime; none once they are stopped.

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::connection_limits::{ConnectionLimit, ConnectionLimits, ConnectionGroup};
-use super::connection_table::{ConnectionTable, Admitted, ConnectionPermit};
-use super::request_admission::RequestAdmission;
-use super::timed_stream::TimedStream;
-use super::stream::{Accept, PeerStream};
+use super::connection_limits::{ConnectionGroup, ConnectionLimit, ConnectionLimits};
+use super::connection_table::{Admitted, ConnectionPermit, ConnectionTable};
 use super::origin;
+use super::request_admission::RequestAdmission;
+use super::stream::{Accept, PeerStream};
+use super::timed_stream::TimedStream;
 use crate::identity::{Peer, person};
 use base::exit::Code;
 use base::failpoint;
@@ -131,7 +131,11 @@ impl BoundedListener {
         };
         let run = each.min(all);
         // Unidentified connections are short-lived: reading a request identifies the caller.
-        let each = if group == ConnectionGroup::Anyone && self.callers != CallerKind::Operator { (all / 4).max(1) } else { run };
+        let each = if group == ConnectionGroup::Anyone && self.callers != CallerKind::Operator {
+            (all / 4).max(1)
+        } else {
+            run
+        };
         ConnectionLimits { all, each, run, rate }
     }
 
@@ -261,7 +265,13 @@ impl BoundedListener {
 }
 
 /// Answers the requests of a connection until it ends, is evicted or is cut off.
-async fn converse(stream: impl PeerStream, permit: ConnectionPermit, peer: Peer, api: ApiRouter, stop: CancellationToken) {
+async fn converse(
+    stream: impl PeerStream,
+    permit: ConnectionPermit,
+    peer: Peer,
+    api: ApiRouter,
+    stop: CancellationToken,
+) {
     let handed = permit.clone();
     let is_browser = matches!(peer, Peer::Browser(_));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {

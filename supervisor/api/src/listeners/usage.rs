@@ -113,11 +113,7 @@ mod tests {
         };
         assert_eq!(take(&mut usage, start), 50);
         assert_eq!(take(&mut usage, start + Duration::from_secs(2)), 10);
-        assert_eq!(
-            take(&mut usage, start + Duration::from_mins(2)),
-            50,
-            "no more than a burst is saved up"
-        );
+        assert_eq!(take(&mut usage, start + Duration::from_mins(2)), 50, "no more than a burst is saved up");
     }
 
     #[test]

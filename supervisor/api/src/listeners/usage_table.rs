@@ -58,18 +58,34 @@ impl UsageTable {
     }
 
     /// Counts a request of a run and its tenant, unless one of them has reached a limit.
-    pub(super) fn count(&mut self, counted_for: &CountedFor, api: &ApiConfig, now: Instant) -> Result<(), ReachedLimit> {
+    pub(super) fn count(
+        &mut self,
+        counted_for: &CountedFor,
+        api: &ApiConfig,
+        now: Instant,
+    ) -> Result<(), ReachedLimit> {
         let rate = api.requests_per_second_per_run;
         let run = self.runs.entry(counted_for.run).or_insert_with(|| CallerUsage::new(rate, now));
         let most = api.requests_per_run;
         if run.requests >= most {
-            return Err(ReachedLimit::at_once(counted_for.run(), most, "requests under way", "requests_per_run"));
+            return Err(ReachedLimit::at_once(
+                counted_for.run(),
+                most,
+                "requests under way",
+                "requests_per_run",
+            ));
         }
         let rate = api.requests_per_second_per_tenant;
-        let tenant = self.tenants.entry(counted_for.tenant.clone()).or_insert_with(|| CallerUsage::new(rate, now));
+        let tenant =
+            self.tenants.entry(counted_for.tenant.clone()).or_insert_with(|| CallerUsage::new(rate, now));
         let most = api.requests_per_tenant;
         if tenant.requests >= most {
-            return Err(ReachedLimit::at_once(counted_for.tenant(), most, "requests under way", "requests_per_tenant"));
+            return Err(ReachedLimit::at_once(
+                counted_for.tenant(),
+                most,
+                "requests under way",
+                "requests_per_tenant",
+            ));
         }
         if !tenant.take_token(rate, now) {
             run.rests_until = Some(now + REST);
@@ -88,7 +104,12 @@ impl UsageTable {
     }
 
     /// Returns the usage of the run, its tenant and all workers.
-    fn present(&self, counted_for: &CountedFor, of: impl Fn(&CallerUsage) -> usize, all: usize) -> [usize; 3] {
+    fn present(
+        &self,
+        counted_for: &CountedFor,
+        of: impl Fn(&CallerUsage) -> usize,
+        all: usize,
+    ) -> [usize; 3] {
         let run = self.runs.get(&counted_for.run).map_or(0, &of);
         [run, self.tenants.get(&counted_for.tenant).map_or(0, &of), all]
     }
@@ -106,7 +127,12 @@ impl UsageTable {
         Ok(())
     }
 
-    pub(super) fn reserve(&mut self, counted_for: &CountedFor, bytes: usize, api: &ApiConfig) -> Result<(), ReachedLimit> {
+    pub(super) fn reserve(
+        &mut self,
+        counted_for: &CountedFor,
+        bytes: usize,
+        api: &ApiConfig,
+    ) -> Result<(), ReachedLimit> {
         let present = self.present(counted_for, |usage| usage.bytes, self.bytes);
         let bounds = [
             (api.unread_bytes_per_run, "unread_bytes_per_run"),
@@ -163,7 +189,11 @@ impl ReachedLimit {
     }
 
     pub(super) fn rate(counted_for: String, rate: u32, key: &'static str) -> Self {
-        ReachedLimit { owner: counted_for, limit: format!("may make up to {rate} requests a second, and a short burst"), key }
+        ReachedLimit {
+            owner: counted_for,
+            limit: format!("may make up to {rate} requests a second, and a short burst"),
+            key,
+        }
     }
 }
 
@@ -193,7 +223,9 @@ mod tests {
     fn a_run_and_a_tenant_have_so_many_requests_under_way_and_no_more() {
         let (mut table, api) = (table(), ApiConfig::default());
         let counted_for = run(&mut table, 1, "hostile");
-        let ask = |table: &mut UsageTable, counted_for: &CountedFor| bound(table.count(counted_for, &api, Instant::now()));
+        let ask = |table: &mut UsageTable, counted_for: &CountedFor| {
+            bound(table.count(counted_for, &api, Instant::now()))
+        };
         for _ in 1..api.requests_per_run {
             assert_eq!(ask(&mut table, &counted_for), "none");
         }

@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::card;
-use super::methods::{Methods, MethodResult};
 use super::message::RpcRequest;
+use super::methods::{MethodResult, Methods};
 use super::reply::RpcError;
-use super::senders::{Senders, SenderRefusal};
-use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
+use super::senders::{SenderRefusal, Senders};
 use super::stream;
+use super::unauthenticated::{UnauthenticatedConnection, UnauthenticatedConnections};
 use base::a2a_wire::VERSION;
 use service::Service;
 use setup::config::a2a::A2aConfig;
@@ -60,7 +60,9 @@ struct A2aListener {
 #[derive(Debug)]
 enum CountedAgainst {
     /// Unauthenticated connections.
-    Unauthenticated(#[expect(dead_code, reason = "it is held until it is dropped")] UnauthenticatedConnection),
+    Unauthenticated(
+        #[expect(dead_code, reason = "it is held until it is dropped")] UnauthenticatedConnection,
+    ),
     /// Requests in progress of its sender.
     Sender(#[expect(dead_code, reason = "it is held until it is dropped")] OwnedSemaphorePermit),
 }
@@ -129,7 +131,12 @@ async fn listen(service: &Service, stop: &CancellationToken) -> Option<TcpListen
     }
 }
 
-async fn converse(shared: Arc<A2aListener>, stream: TcpStream, connection: UnauthenticatedConnection, end: CancellationToken) {
+async fn converse(
+    shared: Arc<A2aListener>,
+    stream: TcpStream,
+    connection: UnauthenticatedConnection,
+    end: CancellationToken,
+) {
     let counted = Arc::new(Mutex::new(CountedAgainst::Unauthenticated(connection)));
     let stop = shared.stop.clone();
     let answering = service_fn(move |request| {
@@ -151,7 +158,11 @@ async fn converse(shared: Arc<A2aListener>, stream: TcpStream, connection: Unaut
     }
 }
 
-async fn answer(shared: &Arc<A2aListener>, request: Http<Incoming>, counted: &Mutex<CountedAgainst>) -> HttpReply {
+async fn answer(
+    shared: &Arc<A2aListener>,
+    request: Http<Incoming>,
+    counted: &Mutex<CountedAgainst>,
+) -> HttpReply {
     let path = request.uri().path().to_owned();
     let config = shared.service.config();
     if let Err((status, why)) = check_client(&config.a2a, &request) {
@@ -235,7 +246,10 @@ async fn rpc(
     let request: RpcRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(e) if e.is_data() => {
-            return refused(&RpcError::no_request(format!("it is not a JSON-RPC request: {e}")), &Value::Null);
+            return refused(
+                &RpcError::no_request(format!("it is not a JSON-RPC request: {e}")),
+                &Value::Null,
+            );
         }
         Err(e) => return refused(&RpcError::unreadable(format!("it is not JSON: {e}")), &Value::Null),
     };

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::message::{ListParams, TaskParams, SendMessage, title};
+use super::message::{ListParams, SendMessage, TaskParams, title};
 use super::reply::{self, RpcError};
 use super::senders::A2aCaller;
 use super::state::{State, state_of};
@@ -65,7 +65,9 @@ impl Methods {
                 }
                 Ok(MethodResult::Stream(id))
             }
-            "GetExtendedAgentCard" | "agent/getAuthenticatedExtendedCard" => Err(RpcError::no_extended_card()),
+            "GetExtendedAgentCard" | "agent/getAuthenticatedExtendedCard" => {
+                Err(RpcError::no_extended_card())
+            }
             _ if method.contains("ushNotification") => Err(RpcError::no_push()),
             _ => Err(RpcError::no_method(method)),
         }
@@ -77,7 +79,8 @@ impl Methods {
             Ok(id) => id,
             Err(rejected) => return Ok(json!({ "task": rejected })),
         };
-        let shown = if waits { self.wait_for_rest(&id, State::rests).await? } else { self.shown(&id).await? };
+        let shown =
+            if waits { self.wait_for_rest(&id, State::rests).await? } else { self.shown(&id).await? };
         Ok(json!({ "task": reply::task(&shown) }))
     }
 
@@ -177,7 +180,11 @@ impl Methods {
     }
 
     /// Waits for a suitable state of a task, within [`WAIT`]. Returns its state at the end.
-    async fn wait_for_rest(&self, id: &TaskId, will_do: impl Fn(State) -> bool) -> Result<ShownTask, RpcError> {
+    async fn wait_for_rest(
+        &self,
+        id: &TaskId,
+        will_do: impl Fn(State) -> bool,
+    ) -> Result<ShownTask, RpcError> {
         // Subscribed before the first read, so that no change is missed.
         let mut changes = self.board()?.changes();
         let until = Instant::now() + WAIT;

@@ -16,14 +16,14 @@
 //! that is refused.
 
 mod card;
-mod methods;
 mod listener;
 mod message;
+mod methods;
 mod reply;
 mod senders;
 mod state;
-mod unauthenticated;
 mod stream;
+mod unauthenticated;
 
 use api::Surface;
 

@@ -116,7 +116,8 @@ impl Senders {
 
     fn count(&self, name: &str, per_minute: u32) -> Result<OwnedSemaphorePermit, SenderRefusal> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || SenderUsage { begun: Instant::now(), requests: 0, permits: Arc::new(Semaphore::new(AT_ONCE)) };
+        let fresh =
+            || SenderUsage { begun: Instant::now(), requests: 0, permits: Arc::new(Semaphore::new(AT_ONCE)) };
         // The names come from the configuration, so they are few.
         let count = counts.entry(name.to_owned()).or_insert_with(fresh);
         let elapsed = count.begun.elapsed();
@@ -127,7 +128,9 @@ impl Senders {
             return Err(SenderRefusal::TooMuch(WINDOW.saturating_sub(elapsed)));
         }
         count.requests += 1;
-        Arc::clone(&count.permits).try_acquire_owned().map_err(|_| SenderRefusal::TooMuch(Duration::from_secs(1)))
+        Arc::clone(&count.permits)
+            .try_acquire_owned()
+            .map_err(|_| SenderRefusal::TooMuch(Duration::from_secs(1)))
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn begin(methods: Methods, task: TaskId, id: Value, stop: Cancellatio
             () = sender.closed() => Ok(()),
         };
         if let Err(error) = ended {
-            drop(sender.send(event(&error.answer(&id))).await);
+            drop(sender.send(event(&error.response(&id))).await);
         }
     });
     let frames = unfold(receiver, |mut receiver| async {
@@ -48,7 +48,12 @@ pub(super) fn begin(methods: Methods, task: TaskId, id: Value, stop: Cancellatio
     StreamBody::new(Box::pin(frames))
 }
 
-async fn follow(methods: &Methods, task: &TaskId, id: &Value, sender: &mpsc::Sender<Bytes>) -> Result<(), RpcError> {
+async fn follow(
+    methods: &Methods,
+    task: &TaskId,
+    id: &Value,
+    sender: &mpsc::Sender<Bytes>,
+) -> Result<(), RpcError> {
     let say = async |result: Value| {
         let event = event(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
         // A client that has gone is noticed in `begin`.

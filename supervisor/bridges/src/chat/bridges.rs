@@ -67,7 +67,8 @@ async fn keep(bridge: Arc<Bridge>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let (bridge_of_task, ending) = (Arc::clone(&bridge), stop.clone());
         // A separate task, so that a panic ends only this try.
-        let running = AbortOnDropHandle::new(tokio::spawn(async move { run(&bridge_of_task, &ending).await }));
+        let running =
+            AbortOnDropHandle::new(tokio::spawn(async move { run(&bridge_of_task, &ending).await }));
         let error = match running.await {
             Ok(Ok(())) => break,
             Ok(Err(error)) => error,

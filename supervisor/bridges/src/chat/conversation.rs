@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::directory::directory_of_thread;
 use super::mention::Mentioning;
-use super::rate_limit::{SenderRates, MessageFate};
+use super::rate_limit::{MessageFate, SenderRates};
 use super::registry::{help, help_of, is_open, kanban, schedules};
 use super::reply;
 use super::verb::{ChatCommand, permit};
@@ -77,7 +77,12 @@ impl Conversation {
         done.unwrap_or_else(|_| Some(Err(late()))).map(|outcome| reply::from_outcome(outcome, is_open))
     }
 
-    async fn act(&self, sender: &Sender, incoming: &IncomingMessage, meaning: MessageKind) -> Option<Result<String, Failure>> {
+    async fn act(
+        &self,
+        sender: &Sender,
+        incoming: &IncomingMessage,
+        meaning: MessageKind,
+    ) -> Option<Result<String, Failure>> {
         let (service, name, chat) = (&self.service, self.name.as_str(), &self.chat);
         let mut chat_command = ChatCommand {
             service,
@@ -249,7 +254,9 @@ async fn comment(command: &ChatCommand<'_>, task: &TaskId) -> Result<String, Fai
 }
 
 async fn answer_question(command: &ChatCommand<'_>, task: &TaskId) -> Result<String, Failure> {
-    command.shown(Answer { task_id: Some(task.clone()), reply: Some(text(command)), ..Answer::default() }).await
+    command
+        .shown(Answer { task_id: Some(task.clone()), reply: Some(text(command)), ..Answer::default() })
+        .await
 }
 
 fn text(command: &ChatCommand<'_>) -> String {

@@ -48,7 +48,10 @@ impl Verb for SetDirectory {
 }
 
 /// Handles the words after `/kanban here`.
-pub(super) async fn directory_command(command: &ChatCommand<'_>, words: &[String]) -> Result<String, Failure> {
+pub(super) async fn directory_command(
+    command: &ChatCommand<'_>,
+    words: &[String],
+) -> Result<String, Failure> {
     match words {
         [] => Ok(match directory_of_thread(command).await? {
             Some(path) => format!("The tasks of this thread work in {path}"),
@@ -119,7 +122,8 @@ mod tests {
     #[test]
     fn a_directory_is_beneath_one_of_the_file_however_it_is_written() {
         let directories = [PathBuf::from("/srv/sites"), PathBuf::from("/home/ann")];
-        let of = |requested: &str| resolve(&directories, requested).ok().map(|path| path.display().to_string());
+        let of =
+            |requested: &str| resolve(&directories, requested).ok().map(|path| path.display().to_string());
         assert_eq!(of("site").as_deref(), Some("/srv/sites/site"));
         assert_eq!(of("./site/").as_deref(), Some("/srv/sites/site"));
         assert_eq!(of("/home/ann/notes").as_deref(), Some("/home/ann/notes"));

@@ -125,7 +125,12 @@ fn opening(session: &GatewaySession, token: &str) -> Value {
     }
 }
 
-async fn event(bridge: &Bridge, conversation: &mut Conversation, session: &mut GatewaySession, message: &Value) {
+async fn event(
+    bridge: &Bridge,
+    conversation: &mut Conversation,
+    session: &mut GatewaySession,
+    message: &Value,
+) {
     let data = &message["d"];
     match message["t"].as_str() {
         Some("READY") => {

@@ -52,10 +52,13 @@ impl SenderRates {
 
     /// Counts a message of an unknown sender.
     pub(super) fn count_unknown(&mut self, id: &str, now: Instant) -> MessageFate {
-        while self.refused_unknown.front().is_some_and(|(at, _)| now.duration_since(*at) >= UNKNOWN_INTERVAL) {
+        while self.refused_unknown.front().is_some_and(|(at, _)| now.duration_since(*at) >= UNKNOWN_INTERVAL)
+        {
             self.refused_unknown.pop_front();
         }
-        if self.refused_unknown.len() >= UNKNOWN_SENDERS || self.refused_unknown.iter().any(|(_, known)| known == id) {
+        if self.refused_unknown.len() >= UNKNOWN_SENDERS
+            || self.refused_unknown.iter().any(|(_, known)| known == id)
+        {
             return MessageFate::Ignore;
         }
         self.refused_unknown.push_back((now, id.chars().take(128).collect()));
@@ -71,7 +74,16 @@ mod tests {
     fn a_sender_who_says_too_much_is_refused_once_and_heard_again_later_and_others_are_heard_meanwhile() {
         let (mut limit, start) = (SenderRates::default(), Instant::now());
         let fates: Vec<MessageFate> = (0..5).map(|_| limit.count_known("a", 2, start)).collect();
-        assert_eq!(fates, [MessageFate::Answer, MessageFate::Answer, MessageFate::Refuse, MessageFate::Ignore, MessageFate::Ignore]);
+        assert_eq!(
+            fates,
+            [
+                MessageFate::Answer,
+                MessageFate::Answer,
+                MessageFate::Refuse,
+                MessageFate::Ignore,
+                MessageFate::Ignore
+            ]
+        );
         assert_eq!(limit.count_known("b", 2, start), MessageFate::Answer);
         assert_eq!(limit.count_known("a", 2, start + MINUTE), MessageFate::Answer);
         assert_eq!(limit.by_sender["a"].at.len(), 1, "what is over is forgotten");
@@ -82,7 +94,8 @@ mod tests {
         let (mut limit, start) = (SenderRates::default(), Instant::now());
         assert_eq!(limit.count_unknown("0", start), MessageFate::Refuse);
         assert_eq!(limit.count_unknown("0", start), MessageFate::Ignore);
-        let answered = (0..1000).filter(|n| limit.count_unknown(&n.to_string(), start) == MessageFate::Refuse).count();
+        let answered =
+            (0..1000).filter(|n| limit.count_unknown(&n.to_string(), start) == MessageFate::Refuse).count();
         assert_eq!(answered + 1, UNKNOWN_SENDERS);
         assert_eq!(limit.count_unknown("0", start + UNKNOWN_INTERVAL), MessageFate::Refuse);
     }

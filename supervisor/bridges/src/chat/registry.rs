@@ -133,7 +133,8 @@ pub(super) async fn schedules(command: &ChatCommand<'_>, words: &[String]) -> Re
         [] | ["list"] => {
             let mut lines = command.call(ListSchedules::default()).await?;
             // The board of a schedule with a defective file is unknown, so it is not shown.
-            lines.retain(|line| line.board.as_ref().is_some_and(|board| command.require_reach(board).is_ok()));
+            lines
+                .retain(|line| line.board.as_ref().is_some_and(|board| command.require_reach(board).is_ok()));
             if lines.is_empty() {
                 return Ok("No schedules. /help schedules shows how to add one.".to_owned());
             }

@@ -63,12 +63,12 @@ fn incoming(bot_id: &str, envelope: &Value) -> Option<IncomingMessage> {
             replied: None,
             is_direct: text(&payload["channel_name"]) == "directmessage",
         }),
-        "events_api" => incoming(bot_id, payload),
+        "events_api" => message_event(bot_id, payload),
         _ => None,
     }
 }
 
-fn incoming(bot_id: &str, payload: &Value) -> Option<IncomingMessage> {
+fn message_event(bot_id: &str, payload: &Value) -> Option<IncomingMessage> {
     let event = &payload["event"];
     // A subtype is an edit, a join or a message of a program.
     let is_of_others = event["bot_id"].is_string() || event["subtype"].is_string() || event["user"] == bot_id;

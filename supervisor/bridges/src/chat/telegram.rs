@@ -206,6 +206,9 @@ mod tests {
         assert_eq!(replied(9).unwrap().replied.as_deref(), Some("4"));
         assert_eq!(replied(1).unwrap().replied, None);
         assert_eq!(message(&json!({ "message_thread_id": 8 })).unwrap().thread, "");
-        assert_eq!(message(&json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread, "8");
+        assert_eq!(
+            message(&json!({ "message_thread_id": 8, "is_topic_message": true })).unwrap().thread,
+            "8"
+        );
     }
 }

@@ -13,7 +13,7 @@ use kernel::{Actor, Address, BoardName, RequestId};
 
 use super::commands::for_chats;
 use api::command::Command;
-use api::{Call, VerbEntry, OnBoard, Verb, blocking, not_for_members};
+use api::{Call, OnBoard, Verb, VerbEntry, blocking, not_for_members};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -154,7 +154,12 @@ pub(super) fn permit(command: &ChatCommand<'_>, needed: May, verb: &str) -> Resu
     }
     Err(Failure::new(
         Code::NotPermitted,
-        format!("`{verb}` needs `{}`, and {} may `{}`", needed.as_str(), command.sender.name, rights.as_str()),
+        format!(
+            "`{verb}` needs `{}`, and {} may `{}`",
+            needed.as_str(),
+            command.sender.name,
+            rights.as_str()
+        ),
     ))
 }
 

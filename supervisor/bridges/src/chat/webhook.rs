@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
-use api::{WholeResponse, Ask, Messages, Verb as _, WholeRequest, whole_response};
+use api::{Ask, Messages, Verb as _, WholeRequest, WholeResponse, whole_response};
 use base::exit::Code;
 use base::failure::Failure;
 use delivery::notify::{ChatApi, Undelivered};

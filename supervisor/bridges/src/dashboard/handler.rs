@@ -9,11 +9,11 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Router, body::Body};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::checked_request::CheckedRequest;
 use super::guard::{self, ResponseKind};
 use super::session_body::{SIGNED_OUT, SessionBody};
-use super::checked_request::CheckedRequest;
 use super::{pages, sign_in};
-use api::{ListenerContext, KEY_HEADER, Peer, Streamed, blocking};
+use api::{KEY_HEADER, ListenerContext, Peer, Streamed, blocking};
 use base::exit::Code;
 use base::failure::Failure;
 
@@ -41,7 +41,11 @@ pub(super) fn router(dashboard: Dashboard) -> Router {
     Router::new().fallback(respond).with_state(dashboard)
 }
 
-async fn respond(State(dashboard): State<Dashboard>, Extension(peer): Extension<Peer>, request: Request) -> Response {
+async fn respond(
+    State(dashboard): State<Dashboard>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Response {
     let target = PathTarget::from_path(request.uri().path());
     let kind = target.kind();
     let response = match dashboard.handle(&target, &peer, request).await {
@@ -119,7 +123,9 @@ impl Dashboard {
             PathTarget::Page if request.uri().path() == "/favicon.ico" => {
                 Err(absent().hint("the icon of the dashboard is /assets/icon.svg"))
             }
-            PathTarget::Page if checked.sessions.is_empty() => Ok(to_the_link(request.uri().path_and_query())),
+            PathTarget::Page if checked.sessions.is_empty() => {
+                Ok(to_the_link(request.uri().path_and_query()))
+            }
             PathTarget::Page => pages::page(request.uri(), request.headers()).ok_or_else(absent),
         }
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assets;
 use super::handler::{self, Dashboard};
-use api::{ListenerContext, serve_browsers, blocking};
+use api::{ListenerContext, blocking, serve_browsers};
 use base::exit::Code;
 use base::failure::Failure;
 
@@ -90,7 +90,7 @@ async fn accept_all(listeners: ListenerContext) {
 impl Port {
     /// Listens at the configured address. Returns the address for people.
     fn open(&mut self) -> Result<String, Failure> {
-        let config = &self.doorway.service.config().dashboard;
+        let config = &self.listeners.service.config().dashboard;
         if !config.enabled {
             self.close();
             return Err(Failure::new(Code::NotPermitted, "the dashboard is switched off").hint(
@@ -111,9 +111,9 @@ impl Port {
             drop(runtime.spawn_blocking(assets::warm));
             self.runtime.insert(runtime)
         };
-        let stop = self.doorway.stop.child_token();
-        let pages = handler::router(Dashboard::new(&self.doorway));
-        serve_browsers(&self.doorway, pages, listener, runtime.handle(), stop.clone()).map_err(failed)?;
+        let stop = self.listeners.stop.child_token();
+        let pages = handler::router(Dashboard::new(&self.listeners));
+        serve_browsers(&self.listeners, pages, listener, runtime.handle(), stop.clone()).map_err(failed)?;
         tracing::info!(at = %config.listen, "dashboard_served");
         self.open = Some(OpenPort { at: config.listen, stop });
         Ok(config.base())

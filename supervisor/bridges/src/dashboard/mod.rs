@@ -19,14 +19,14 @@
 //! stands beside each colour.
 
 mod assets;
-mod handler;
+mod checked_request;
 mod guard;
+mod handler;
 mod listener;
 mod pages;
+mod session_body;
 mod shell;
 mod sign_in;
-mod session_body;
-mod checked_request;
 
 use api::Surface;
 

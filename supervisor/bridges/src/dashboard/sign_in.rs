@@ -10,8 +10,8 @@ use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::guard;
 use super::checked_request::CheckedRequest;
+use super::guard;
 use api::blocking;
 use base::exit::Code;
 use base::failure::Failure;

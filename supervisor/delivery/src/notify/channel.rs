@@ -7,7 +7,7 @@ use hyper::Uri;
 use policies::Secret;
 use rustls::ClientConfig;
 
-use super::http::{HttpResponse, HttpRequest};
+use super::http::{HttpRequest, HttpResponse};
 use super::step_log::{StepLog, Undelivered};
 use base::failure::with_causes;
 use net::proxy::trusting;
@@ -60,7 +60,11 @@ impl ChannelClient<'_> {
         self.settings.base().unwrap_or_default().trim_end_matches('/')
     }
 
-    pub(super) async fn post(&self, post: HttpRequest, step_log: &mut StepLog) -> Result<HttpResponse, Undelivered> {
+    pub(super) async fn post(
+        &self,
+        post: HttpRequest,
+        step_log: &mut StepLog,
+    ) -> Result<HttpResponse, Undelivered> {
         self.post_within(post, self.settings.timeout.duration(), step_log).await
     }
 

@@ -6,11 +6,11 @@ use hyper::header::AUTHORIZATION;
 use policies::Secret;
 use serde_json::{Value, json};
 
+use super::channel::ChannelClient;
 use super::http::HttpRequest;
 use super::sinks::{ChatMessage, escaped, send_chat, telegram, webhook};
 use super::socket::Socket;
 use super::step_log::{StepLog, Undelivered};
-use super::channel::ChannelClient;
 use service::Service;
 use setup::config::notify::{Channel, Kind};
 

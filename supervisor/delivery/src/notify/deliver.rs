@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::batch::{Batch, ReadAt};
+use super::channel::ChannelClient;
 use super::plan::{Channels, DeliveryPlan};
 use super::sinks::Delivery;
-use super::step_log::{Tested, StepLog, Undelivered};
-use super::channel::ChannelClient;
+use super::step_log::{StepLog, Tested, Undelivered};
 use crate::plugins::Calls;
 use base::failpoint;
 use base::failure::Failure;
@@ -124,7 +124,12 @@ async fn waiting_groups(service: &Arc<Service>) -> Result<Vec<(BoardName, Crowd)
 }
 
 /// Sends the first message or the first digest of a group, and records the result on the board.
-async fn deliver_group(service: Arc<Service>, calls: Calls, board: BoardName, group: Crowd) -> DeliveryResult {
+async fn deliver_group(
+    service: Arc<Service>,
+    calls: Calls,
+    board: BoardName,
+    group: Crowd,
+) -> DeliveryResult {
     let (channel, name) = (group.address.channel.clone(), board.clone());
     // A separate task, so that a panic ends only this delivery and the channel stays usable.
     let carried = tokio::spawn(async move { deliver_batch(&service, &calls, &name, group).await });
@@ -161,7 +166,12 @@ async fn deliver_batch(
         return keep_failure(&board, &fallback, &batch, ids, Undelivered::later(why)).await;
     };
     let name = batch.address.channel.as_str();
-    let delivery = Delivery { channel: ChannelClient { service, name, settings: channel }, batch: &batch, service, calls };
+    let delivery = Delivery {
+        channel: ChannelClient { service, name, settings: channel },
+        batch: &batch,
+        service,
+        calls,
+    };
     let sent = delivery.send(&mut StepLog::default()).await;
     failpoint::pass("after-notify");
     match sent {
@@ -259,9 +269,14 @@ pub async fn test(
     let read = if service.daemon().is_some() { ", as the daemon has read it" } else { "" };
     step_log.done("configuration", format!("{kind}{read}"));
     let batch = Batch::test(board, name);
-    let sent = Delivery { channel: ChannelClient { service, name, settings: channel }, batch: &batch, service, calls }
-        .send(&mut step_log)
-        .await;
+    let sent = Delivery {
+        channel: ChannelClient { service, name, settings: channel },
+        batch: &batch,
+        service,
+        calls,
+    }
+    .send(&mut step_log)
+    .await;
     let mut steps = step_log.into_steps();
     if let Err(error) = &sent
         && steps.iter().all(|step| step.ok)

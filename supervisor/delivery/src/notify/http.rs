@@ -130,9 +130,14 @@ impl HttpRequest {
 impl HttpResponse {
     /// Judges by the status whether the service has accepted the message. `error` is the error in the body, `after` the
     /// pause that it asks for.
-    pub(super) fn accepted(self, error: Option<&str>, after: Option<Duration>) -> Result<HttpResponse, Undelivered> {
+    pub(super) fn accepted(
+        self,
+        error: Option<&str>,
+        after: Option<Duration>,
+    ) -> Result<HttpResponse, Undelivered> {
         let status = self.status;
-        let error = error.map(|error| error.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
+        let error =
+            error.map(|error| error.chars().filter(|c| !c.is_control()).take(200).collect::<String>());
         let error = error.map(|error| format!(": {error}")).unwrap_or_default();
         match status.as_u16() {
             200..=299 => Ok(self),
@@ -228,10 +233,11 @@ mod tests {
                 matches!(response(status, None).accepted(Some("no\nchat"), None), Err(Undelivered::Refused(why)) if why.ends_with(": nochat"))
             );
         }
-        let pause = |of: HttpResponse, after: Option<u64>| match of.accepted(None, after.map(Duration::from_secs)) {
-            Err(Undelivered::Later { after, .. }) => after.map(|after| after.as_secs()),
-            other => panic!("{other:?}"),
-        };
+        let pause =
+            |of: HttpResponse, after: Option<u64>| match of.accepted(None, after.map(Duration::from_secs)) {
+                Err(Undelivered::Later { after, .. }) => after.map(|after| after.as_secs()),
+                other => panic!("{other:?}"),
+            };
         assert_eq!(pause(response(429, Some(7)), None), Some(7));
         assert_eq!(pause(response(429, Some(7)), Some(3)), Some(3), "what the body says comes first");
         assert_eq!(pause(response(503, Some(u64::MAX)), None), Some(6 * 3600), "bounded");

@@ -13,19 +13,19 @@
 //!
 //! See decision 0146.
 
+mod batch;
+mod channel;
+mod chat_api;
 mod deliver;
 mod form;
 mod http;
-mod batch;
 mod plan;
 mod sinks;
 mod socket;
-mod chat_api;
-mod text;
 mod step_log;
-mod channel;
+mod text;
 
+pub use chat_api::{ChatApi, message_number};
 pub use deliver::{deliver, test};
 pub use socket::Socket;
-pub use chat_api::{ChatApi, message_number};
 pub use step_log::{Tested, Undelivered};

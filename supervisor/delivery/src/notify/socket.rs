@@ -9,9 +9,9 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use super::channel::ChannelClient;
 use super::http::{Transport, connect};
 use super::step_log::{StepLog, Undelivered};
-use super::channel::ChannelClient;
 
 /// Size limit of one message, in bytes.
 const MESSAGE_BYTES: usize = 4 << 20;

@@ -10,10 +10,10 @@ use policies::{Identity, Policy};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::protocol::{REPLY, PluginOutput, plain};
+use super::protocol::{PluginOutput, REPLY, plain};
 use super::state::{fits, wait_until_too_large};
 use super::users::ensure_state;
-use crate::program::{ProgramResult, ExcessOutput, Program};
+use crate::program::{ExcessOutput, Program, ProgramResult};
 use api::{InProcessRouter, blocking};
 use base::exit::Code;
 use base::failure::Failure;
@@ -100,7 +100,9 @@ impl Calls {
         let slots = {
             let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(
-                slots.entry((plugin.clone(), queue.clone())).or_insert_with(|| Arc::new(CallSlots::for_queue(queue))),
+                slots
+                    .entry((plugin.clone(), queue.clone()))
+                    .or_insert_with(|| Arc::new(CallSlots::for_queue(queue))),
             )
         };
         let busy = || Failure::new(Code::TryAgain, format!("{CONCURRENT} calls of it are under way"));
@@ -153,7 +155,11 @@ impl Calls {
         }
     }
 
-    async fn ensure_state(&self, service: &Arc<Service>, plugin: &Plugin) -> Result<Option<Identity>, Failure> {
+    async fn ensure_state(
+        &self,
+        service: &Arc<Service>,
+        plugin: &Plugin,
+    ) -> Result<Option<Identity>, Failure> {
         let (service, plugin, users) = (Arc::clone(service), plugin.clone(), Arc::clone(&self.0.users));
         let settle = move || {
             // The directory may have been replaced since the daemon read its files.

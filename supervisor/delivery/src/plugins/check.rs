@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::requested_call::{self, CallRequest};
 use super::calls::{Calls, policy};
 use super::install::copy;
+use super::requested_call::{self, CallRequest};
 use super::{prompt, protocol, requests, sink};
 use base::failure::Failure;
 use base::paths::{Root, make_dir};
@@ -110,7 +110,12 @@ fn remove(base: &Path, plugin: &Plugin) -> Result<(), Failure> {
 }
 
 /// Calls a copy of the plugin, so that its own state stays as it is.
-async fn call_copy(service: &Arc<Service>, plugin: &Plugin, base: &Path, steps: &mut CheckSteps) -> Option<()> {
+async fn call_copy(
+    service: &Arc<Service>,
+    plugin: &Plugin,
+    base: &Path,
+    steps: &mut CheckSteps,
+) -> Option<()> {
     let copied = base.join(plugin.name.as_str());
     let made =
         make_parents(base).and_then(|()| copy(&plugin.dir, &copied)).map_err(|failure| failure.message);
@@ -127,7 +132,8 @@ async fn call_copy(service: &Arc<Service>, plugin: &Plugin, base: &Path, steps: 
         call(service, &calls, &plugin, &format!("verb {}", verb.name), asked, base, steps).await?;
     }
     for tool in &plugin.manifest.tools {
-        let asked = requested_call::call(&plugin, &board, &caller, CallRequest::Tool(&tool.name, &Map::new()));
+        let asked =
+            requested_call::call(&plugin, &board, &caller, CallRequest::Tool(&tool.name, &Map::new()));
         call(service, &calls, &plugin, &format!("tool {}", tool.name), asked, base, steps).await?;
     }
     for section in plugin.manifest.prompt.iter().filter(|section| section.text.is_none()) {

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::calls::{self, Calls};
 use super::check::sweep;
 use super::protocol;
-use super::requests::{RequestContext, OnRefusal, carry_out};
+use super::requests::{OnRefusal, RequestContext, carry_out};
 use api::PluginScope;
 use base::failpoint;
 use base::failure::Failure;

@@ -8,7 +8,7 @@ use kernel::{BoardName, Run, Task};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::calls::{Calls, CallQueue};
+use super::calls::{CallQueue, Calls};
 use super::protocol::plain;
 use base::failure::Failure;
 use service::Service;

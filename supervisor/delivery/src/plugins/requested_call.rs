@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::calls::{Calls, CallQueue, OfWorkers};
-use super::requests::{RequestContext, OnRefusal, carry_out};
+use super::calls::{CallQueue, Calls, OfWorkers};
+use super::requests::{OnRefusal, RequestContext, carry_out};
 use api::PluginScope;
 use base::exit::Code;
 use base::failure::Failure;
@@ -134,7 +134,7 @@ impl Calls {
             (None, None) => PluginScope::All,
             (tenant, _) => PluginScope::Of(tenant.clone()),
         };
-        let context = RequestContext { plugin, bscopeoncern: &scope, id, on_refusal: OnRefusal::Fails };
+        let context = RequestContext { plugin, board, scope: &scope, id, on_refusal: OnRefusal::Fails };
         carry_out(self, context, &reply.requests).await.map_err(name)?;
         Ok(PluginReply { text: reply.text, data: reply.data })
     }

@@ -51,7 +51,7 @@ pub(super) async fn carry_out(
     context: RequestContext<'_>,
     requests: &[RequestedVerb],
 ) -> Result<(), Failure> {
-    let RequestContext { plugin, bscope: oard, scope, id, on_refusal: refused } = context;
+    let RequestContext { plugin, board, scope, id, on_refusal: refused } = context;
     check(plugin, requests)?;
     let Some(inside) = calls.router().filter(|_| !requests.is_empty()) else { return Ok(()) };
     for (at, RequestedVerb { verb, body }) in requests.iter().enumerate() {

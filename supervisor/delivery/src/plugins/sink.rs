@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kernel::PluginName;
 use serde_json::{Value, json};
 
-use super::calls::{Calls, CallQueue};
+use super::calls::{CallQueue, Calls};
 use base::failure::Failure;
 use service::Service;
 use setup::automation::plugins::{Plugin, VERSION};

@@ -31,15 +31,15 @@ use tokio_rustls::TlsConnector;
 use tokio_util::io::{InspectReader, InspectWriter};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::own_response::DENIED;
 use super::credentials::{is_withheld_header, without_credentials};
 use super::head::{HEADERS, LONGEST, TIME, brokered};
-use super::meter::{NotAdmitted, MeteredRequest};
+use super::host_check;
+use super::meter::{MeteredRequest, NotAdmitted};
+use super::own_response::DENIED;
 use super::reach::{Unreached, reach, within};
 use super::relay::LastTraffic;
 use super::retry_after;
-use super::terms::{RETRY_AFTER, ProxyTerms, UNKNOWN, over_budget, refused};
-use super::host_check;
+use super::terms::{ProxyTerms, RETRY_AFTER, UNKNOWN, over_budget, refused};
 
 /// Limit on the head of a response, and on read-ahead, in bytes.
 const RESPONSE_HEAD: usize = 64 << 10;
@@ -136,7 +136,9 @@ async fn exchange(
             own_response(status, &format!("{target} {why}"))
         }
         Err(NoResponse::Refused(status, text)) => own_response(status, &text),
-        Err(NoResponse::NotAdmitted(NotAdmitted::Spent(spent))) => budget_response(&over_budget(terms, &spent)),
+        Err(NoResponse::NotAdmitted(NotAdmitted::Spent(spent))) => {
+            budget_response(&over_budget(terms, &spent))
+        }
         Err(NoResponse::NotAdmitted(NotAdmitted::Unknown)) => {
             let mut response = own_response(StatusCode::SERVICE_UNAVAILABLE, UNKNOWN);
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER.into());
@@ -154,7 +156,10 @@ enum NoResponse {
 
 impl NoResponse {
     fn failed(host: &Target, what: &str, error: &(dyn std::error::Error + 'static)) -> Self {
-        Self::Refused(StatusCode::BAD_GATEWAY, format!("{host} {what}: {}", base::failure::with_causes(error)))
+        Self::Refused(
+            StatusCode::BAD_GATEWAY,
+            format!("{host} {what}: {}", base::failure::with_causes(error)),
+        )
     }
 }
 
@@ -188,7 +193,8 @@ async fn in_the_clear(
 ) -> Result<Response<ResponseBody>, NoResponse> {
     let unreached = |unreached| NoResponse::Unreached(target.clone(), unreached);
     // The name is checked before it is resolved: a DNS query for a refused name could carry data out.
-    host_check::check_target(&terms.policy, target).map_err(|refusal| unreached(Unreached::Refused(refusal)))?;
+    host_check::check_target(&terms.policy, target)
+        .map_err(|refusal| unreached(Unreached::Refused(refusal)))?;
     let path = request.uri().path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
     let Ok(uri) = path.parse::<PathAndQuery>().map(Uri::from) else {
         return Err(refusal(StatusCode::BAD_REQUEST, "the path cannot be passed on"));

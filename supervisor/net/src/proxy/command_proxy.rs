@@ -8,12 +8,12 @@ use policies::{Policy, SecretStores};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use super::meter::{ReadBalance, Meter};
+use super::meter::{Meter, ReadBalance};
 use super::reach::Lookups;
-use super::resource_claims::{SharedResource, ResourceHolder};
-use super::traffic::Traffic;
-use super::terms::{BrokerKeys, ProxyTerms};
+use super::resource_claims::{ResourceHolder, SharedResource};
 use super::run_proxies::{LOOKUP_THREADS, OF_ALL, accept_run, listener_of};
+use super::terms::{BrokerKeys, ProxyTerms};
+use super::traffic::Traffic;
 use base::failure::Failure;
 
 /// Number of threads that resolve names.

@@ -4,15 +4,15 @@ use std::io::Cursor;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::own_response::{respond, refuse};
 use super::broker::{self, Aim};
-use super::tls_tunnel;
-use super::head::{self, HeadError, RequestKind, RequestHead};
+use super::head::{self, HeadError, RequestHead, RequestKind};
+use super::host_check;
 use super::meter::NotAdmitted;
+use super::own_response::{refuse, respond};
 use super::reach::{Unreached, reach};
 use super::relay::relay;
-use super::terms::{RETRY_AFTER, ProxyTerms, UNKNOWN, over_budget, refused};
-use super::host_check;
+use super::terms::{ProxyTerms, RETRY_AFTER, UNKNOWN, over_budget, refused};
+use super::tls_tunnel;
 
 /// Reply with which a tunnel begins.
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
@@ -73,14 +73,20 @@ pub(super) async fn serve(mut worker: impl AsyncRead + AsyncWrite + Unpin, terms
 
 /// Serves one request inside a tunnel to the proxy itself: some programs reach every host by a tunnel, the host of a
 /// broker's variable too. `ahead` is input that came directly after the CONNECT request.
-async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead: Vec<u8>, terms: &ProxyTerms) {
+async fn serve_own_tunnel(
+    mut worker: impl AsyncRead + AsyncWrite + Unpin,
+    ahead: Vec<u8>,
+    terms: &ProxyTerms,
+) {
     if worker.write_all(ESTABLISHED).await.is_err() {
         return;
     }
     let (reads, writes) = tokio::io::split(worker);
     let mut inside = tokio::io::join(Cursor::new(ahead).chain(reads), writes);
     match head::read(&mut inside).await {
-        Ok(RequestHead { kind: RequestKind::Brokered, rest, .. }) => broker::serve(inside, rest, Aim::Path, terms).await,
+        Ok(RequestHead { kind: RequestKind::Brokered, rest, .. }) => {
+            broker::serve(inside, rest, Aim::Path, terms).await
+        }
         // A tunnel in a tunnel would have no end.
         Ok(RequestHead { kind: RequestKind::Tunnel | RequestKind::Clear, .. }) => {
             let error = HeadError::NoProxyRequest;
@@ -91,7 +97,12 @@ async fn serve_own_tunnel(mut worker: impl AsyncRead + AsyncWrite + Unpin, ahead
 }
 
 /// Sends a reply of the proxy itself in the place of the host, and closes the connection.
-async fn respond_itself(worker: impl AsyncRead + AsyncWrite + Unpin, terms: &ProxyTerms, status: &str, text: &str) {
+async fn respond_itself(
+    worker: impl AsyncRead + AsyncWrite + Unpin,
+    terms: &ProxyTerms,
+    status: &str,
+    text: &str,
+) {
     terms.traffic.responded_itself();
     respond(worker, status, text).await;
 }

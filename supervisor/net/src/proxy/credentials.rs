@@ -105,7 +105,8 @@ pub(super) fn is_withheld_header(name: &str) -> bool {
 pub(super) fn without_credentials(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
     // Some servers also separate parameters at `;`.
-    let is_kept = |pair: &&str| !is_credential(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
+    let is_kept =
+        |pair: &&str| !is_credential(&decoded(pair.split_once('=').map_or(*pair, |(name, _)| name)));
     let kept: Vec<&str> = query.split(['&', ';']).filter(is_kept).collect();
     if kept.len() == query.split(['&', ';']).count() {
         return format!("{path}?{query}");

@@ -126,7 +126,11 @@ mod tests {
             ("api.example:443", &[], &[]),
         ] {
             let connected: Vec<SocketAddr> = connected.iter().map(|text| text.parse().unwrap()).collect();
-            assert_eq!(check_addresses(&policy(), &target(asked), addresses(found)), Ok(connected), "{asked}");
+            assert_eq!(
+                check_addresses(&policy(), &target(asked), addresses(found)),
+                Ok(connected),
+                "{asked}"
+            );
         }
     }
 

@@ -128,7 +128,8 @@ impl Meter {
         }
         // Check and count must be one step: this holds the lock, and the budgets are always locked in the order of their
         // payers.
-        let mut budgets_of_payers: Vec<MutexGuard<'_, DayUse>> = figures.payers.iter().map(|day_budget| day_budget.used()).collect();
+        let mut budgets_of_payers: Vec<MutexGuard<'_, DayUse>> =
+            figures.payers.iter().map(|day_budget| day_budget.used()).collect();
         if let Some(spent) = budgets_of_payers.iter().find_map(|used| budgets.spent_on_day(used)) {
             return Err(NotAdmitted::Spent(spent));
         }
@@ -160,7 +161,8 @@ impl Meter {
         let mut figures = self.figures();
         figures.is_known = true;
         figures.run = balance.run;
-        figures.payers = balance.payers.iter().map(|day| self.day_budgets.for_payer(self.board, day)).collect();
+        figures.payers =
+            balance.payers.iter().map(|day| self.day_budgets.for_payer(self.board, day)).collect();
         for (day_budget, day) in figures.payers.iter().zip(&balance.payers) {
             day_budget.learn(day);
         }

@@ -28,32 +28,32 @@
 //! See decisions 0091 and 0104.
 
 mod addresses;
-mod command_proxy;
-mod own_response;
 mod authority;
 mod broker;
+mod command_proxy;
 mod connection;
+mod connection_rate;
 mod credentials;
-mod tls_tunnel;
 #[cfg(test)]
 mod fuzz_tests;
 mod head;
+mod host_check;
 mod meter;
-mod connection_rate;
+mod own_response;
 mod reach;
 mod relay;
-mod retry_after;
 mod resource_claims;
-mod traffic;
+mod retry_after;
+mod run_proxies;
 mod terms;
 mod tls;
-mod host_check;
-mod run_proxies;
+mod tls_tunnel;
+mod traffic;
 
-pub use command_proxy::CommandProxy;
-pub use own_response::DENIED;
 pub use authority::{Authority, pem};
-pub use traffic::DeniedHost;
-pub use tls::{trusted, trusting};
+pub use command_proxy::CommandProxy;
 pub use host_check::unnamed_address;
+pub use own_response::DENIED;
 pub use run_proxies::{ProxiedRun, RunProxies};
+pub use tls::{trusted, trusting};
+pub use traffic::DeniedHost;

@@ -9,8 +9,8 @@ use policies::{Host, Policy, Target};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::resource_claims::{SharedResource, ResourceHolder};
 use super::host_check::{self, RefusedTarget};
+use super::resource_claims::{ResourceHolder, SharedResource};
 
 /// Time limit for resolving a name and connecting to its addresses.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);

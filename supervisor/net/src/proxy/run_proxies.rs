@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::authority::Authority;
 use super::connection::serve;
-use super::meter::{ReadBalance, Meter, DayBudgets};
 use super::connection_rate::ConnectionRate;
+use super::meter::{DayBudgets, Meter, ReadBalance};
 use super::reach::Lookups;
-use super::resource_claims::{SharedResource, ResourceHolder};
-use super::traffic::{DeniedHost, Traffic};
+use super::resource_claims::{ResourceHolder, SharedResource};
 use super::terms::{BrokerKeys, ProxyTerms};
 use super::tls::Trust;
+use super::traffic::{DeniedHost, Traffic};
 use base::failure::Failure;
 use service::BoardHandle;
 use setup::lanes::Contact;
@@ -111,7 +111,8 @@ impl RunProxies {
         }
         let runtime = self.handle()?;
         let (traffic, close) = (Arc::new(Traffic::default()), CancellationToken::new());
-        let proxy = RunProxy { board: Arc::clone(board), traffic: Arc::clone(&traffic), close: close.clone() };
+        let proxy =
+            RunProxy { board: Arc::clone(board), traffic: Arc::clone(&traffic), close: close.clone() };
         // A run that is taken over again replaces its former proxy.
         if let Some(former) = self.proxies().insert((board.id(), run), proxy) {
             former.close.cancel();

@@ -8,11 +8,11 @@ use policies::{LaneHosts, Policy, SecretStores, Target};
 use rustls::{ClientConfig, ServerConfig};
 
 use super::authority::Authority;
+use super::host_check::RefusedTarget;
 use super::meter::Meter;
 use super::reach::{Lookups, Unreached};
-use super::traffic::{BecomesEvent, Traffic, HostAttempt};
 use super::tls::{TlsError, Trust};
-use super::host_check::RefusedTarget;
+use super::traffic::{BecomesEvent, HostAttempt, Traffic};
 
 /// Callback for refusals that become events.
 pub(super) type OnRefusal = Box<dyn Fn(kernel::Denied, &Target) + Send + Sync>;

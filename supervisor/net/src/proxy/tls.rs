@@ -77,7 +77,8 @@ fn client(extra: Option<&Path>) -> Result<ClientConfig, TlsError> {
     // Certificates of the host that cannot be read or parsed are skipped.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = extra {
-        let extra_roots = certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;
+        let extra_roots =
+            certificates(path).map_err(|source| TlsError::File { path: path.to_owned(), source })?;
         if roots.add_parsable_certificates(extra_roots).0 == 0 {
             return Err(TlsError::NoCertificate(path.to_owned()));
         }

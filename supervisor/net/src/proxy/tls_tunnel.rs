@@ -14,9 +14,9 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
-use super::own_response::respond;
 use super::broker::{self, Aim};
 use super::head;
+use super::own_response::respond;
 use super::terms::ProxyTerms;
 
 /// Serves one request inside a tunnel. `ahead` is input that came directly after the CONNECT request.

@@ -299,7 +299,8 @@ impl Traffic {
                 let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
                 // Beyond the limit of hosts, the traffic of this one is not known by itself.
                 if let (Some(line), Some(now)) = (hosts.get(&host.target.to_string()), now) {
-                    *line.lane_service.lock().unwrap_or_else(PoisonError::into_inner) = LaneService::Service(now);
+                    *line.lane_service.lock().unwrap_or_else(PoisonError::into_inner) =
+                        LaneService::Service(now);
                 }
             }
         }
@@ -357,9 +358,9 @@ impl Traffic {
 
     /// Returns the present statistics.
     pub(super) fn figures(&self) -> Egress {
-        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        let hosts: Vec<HostEgress> = hosts.iter().map(|(name, host)| host.figures(name)).collect();
-        drop(hosts);
+        let locked = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let hosts: Vec<HostEgress> = locked.iter().map(|(name, host)| host.figures(name)).collect();
+        drop(locked);
         let sum = |of: fn(&HostEgress) -> u64| hosts.iter().map(of).fold(0, u64::saturating_add);
         Egress {
             requests: sum(|host| host.requests),
@@ -422,7 +423,11 @@ mod tests {
             (target("api.example:443"), target("other.example:443"), target("brokered.example:443"));
         let traffic = Traffic::default();
         let refuse = |target: &Target| {
-            traffic.refuse(&policy, Some(&lane), &RefusedTarget { named: target.clone(), target: target.clone() });
+            traffic.refuse(
+                &policy,
+                Some(&lane),
+                &RefusedTarget { named: target.clone(), target: target.clone() },
+            );
             traffic.contact().refused
         };
         let attempt = |target: &Target, is_reached| {

@@ -9,9 +9,9 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
-use super::super::response::ResponseMeaning;
 use super::super::connection;
 use super::super::request::{ServiceRequest, address, headers};
+use super::super::response::ResponseMeaning;
 use base::a2a_wire::VERSION;
 use base::environment;
 use base::exit::Code;

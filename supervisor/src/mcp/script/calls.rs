@@ -122,8 +122,10 @@ impl CallHandler {
         let request: ScriptCall = match serde_json::from_slice(line) {
             Ok(request) => request,
             Err(e) => {
-                return CallReply::refused(format!("a request is a line of JSON with `tool` and `args`: {e}"))
-                    .value;
+                return CallReply::refused(format!(
+                    "a request is a line of JSON with `tool` and `args`: {e}"
+                ))
+                .value;
             }
         };
         let began = Instant::now();

@@ -38,7 +38,7 @@ use crate::client::Client;
 use base::exit::Code;
 use base::failure::Failure;
 use calls::{ScriptCalls, allowed};
-use process::{ScriptEnd, Script};
+use process::{Script, ScriptEnd};
 
 pub(super) const NAME: &str = "execute_code";
 /// Longest and default time limit of a script, in seconds.
@@ -97,7 +97,8 @@ impl Scripts {
             calls::MOST
         );
         let annotations = ToolAnnotations::new().read_only(false).destructive(false).open_world(false);
-        Tool::new(NAME, description, catalog::arguments(schema_for!(ScriptArguments))).with_annotations(annotations)
+        Tool::new(NAME, description, catalog::arguments(schema_for!(ScriptArguments)))
+            .with_annotations(annotations)
     }
 
     /// Runs a script to its end, or until `cancelled` or the end of the conversation. Runs on if the caller is dropped.

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::number;
 use super::piece::{ColourUse, Pieces, shown};
 use crate::top::model::TopModel;
-use crate::top::picture::{TaskGroup, Load, TaskRow, Section, Total};
+use crate::top::picture::{Load, Section, TaskGroup, TaskRow, Total};
 use base::terminal::{Ink, cut};
 use base::time::duration::in_column;
 
@@ -95,7 +95,11 @@ impl ColumnLayout {
     fn fitting(width: usize, more: &[ListColumn]) -> Self {
         let is_there = |column: &ListColumn| match column {
             ListColumn::Tenant | ListColumn::Priority => width >= ROOM_FOR_MORE && more.contains(column),
-            ListColumn::Who | ListColumn::Since | ListColumn::Cpu | ListColumn::Memory | ListColumn::Tokens => true,
+            ListColumn::Who
+            | ListColumn::Since
+            | ListColumn::Cpu
+            | ListColumn::Memory
+            | ListColumn::Tokens => true,
         };
         let all = [
             ListColumn::Who,
@@ -107,7 +111,9 @@ impl ColumnLayout {
             ListColumn::Tokens,
         ];
         let mut columns = ColumnLayout { width, shown: all.into_iter().filter(is_there).collect() };
-        for column in [ListColumn::Tokens, ListColumn::Memory, ListColumn::Cpu, ListColumn::Who, ListColumn::Since] {
+        for column in
+            [ListColumn::Tokens, ListColumn::Memory, ListColumn::Cpu, ListColumn::Who, ListColumn::Since]
+        {
             if columns.front(Section::Running) + TITLE > width {
                 columns.shown.retain(|shown| *shown != column);
             }

@@ -6,7 +6,7 @@ use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 
 use super::piece::{ColourUse, Pieces};
 use super::text::{broken, plain};
-use crate::top::model::{Answering, Approved, Approving, InputLine, Purpose, DialogTask};
+use crate::top::model::{Answering, Approved, Approving, DialogTask, InputLine, Purpose};
 use crate::top::peek::InkedLine;
 use base::terminal::Ink;
 

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Padding, Widget as _};
 
 use super::piece::{ColourUse, Pieces, shown};
-use crate::top::peek::{LogView, InkedLine};
+use crate::top::peek::{InkedLine, LogView};
 use crate::top::picture::TaskRow;
 use base::terminal::{Ink, wrap};
 
@@ -20,14 +20,14 @@ fn inked(ink: Ink, text: String) -> InkedLine {
 }
 
 /// Breaks a text between words into lines of at most `width` columns. The lines of an indented text keep its indent.
-pub(super) fn broken(line: &InkedLine, width: usize, look: ColourUse) -> Vec<Line<'static>> {
-    let text = shown(&line.text);
+pub(super) fn broken(inked: &InkedLine, width: usize, look: ColourUse) -> Vec<Line<'static>> {
+    let text = shown(&inked.text);
     let rest = text.trim_start_matches(' ');
     let indent = (text.len() - rest.len()).min(width / 2);
     let line = |part: String| {
         let part = format!("{:indent$}{part}", "");
         let mut line = Pieces::with_colours(look);
-        match line.ink {
+        match inked.ink {
             Some(ink) => line.ink(ink, &part),
             None => line.plain(&part),
         }

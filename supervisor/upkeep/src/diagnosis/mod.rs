@@ -41,7 +41,13 @@ impl DiagnosedSubject {
     /// Makes the findings about a task.
     pub fn of_task(task: &Task, diagnostics: Vec<Diagnostic>) -> Self {
         let (title, assignee) = (task.title.clone(), task.assignee.clone());
-        DiagnosedSubject { task_id: Some(task.id.clone()), title, status: Some(task.status), assignee, diagnostics }
+        DiagnosedSubject {
+            task_id: Some(task.id.clone()),
+            title,
+            status: Some(task.status),
+            assignee,
+            diagnostics,
+        }
     }
 
     /// Makes a finding about the whole root.

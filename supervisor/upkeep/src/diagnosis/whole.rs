@@ -65,7 +65,10 @@ fn defective(defect: &Defect) -> DiagnosedSubject {
 fn loose(name: &LooseName) -> DiagnosedSubject {
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
     let text = DiagnosticText { title: name.text.clone(), detail: name.hint.clone() };
-    DiagnosedSubject::of_root("the configuration".to_owned(), now("unknown_name", Severity::Warning, text, actions))
+    DiagnosedSubject::of_root(
+        "the configuration".to_owned(),
+        now("unknown_name", Severity::Warning, text, actions),
+    )
 }
 
 /// Reports a spent daily budget.
@@ -80,7 +83,12 @@ fn spent(hold: &Hold) -> DiagnosedSubject {
         first_seen_at: hold.created_at,
         run_id: hold.run_id,
         data: json!({ "scope": hold.scope, "name": hold.name, "until": hold.until }),
-        ..now("budget_spent", Severity::Warning, DiagnosticText { title, detail: hold.reason.clone() }, actions)
+        ..now(
+            "budget_spent",
+            Severity::Warning,
+            DiagnosticText { title, detail: hold.reason.clone() },
+            actions,
+        )
     };
     DiagnosedSubject::of_root(hold.on().to_string(), diagnostic)
 }
@@ -203,12 +211,18 @@ fn open(hold: &Hold) -> DiagnosedSubject {
 fn paused(why: &str) -> DiagnosedSubject {
     let text = DiagnosticText { title: "nothing is started".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("check the host and the root", "doctor").suggested()];
-    DiagnosedSubject::of_root("the daemon".to_owned(), now("dispatch_paused", Severity::Critical, text, actions))
+    DiagnosedSubject::of_root(
+        "the daemon".to_owned(),
+        now("dispatch_paused", Severity::Critical, text, actions),
+    )
 }
 
 /// Reports a daemon whose configuration disables dispatch.
 fn disabled(why: &str) -> DiagnosedSubject {
     let text = DiagnosticText { title: "dispatch is disabled".to_owned(), detail: why.to_owned() };
     let actions = vec![Remedy::command("read the configuration again", "service reload").suggested()];
-    DiagnosedSubject::of_root("the daemon".to_owned(), now("dispatch_disabled", Severity::Warning, text, actions))
+    DiagnosedSubject::of_root(
+        "the daemon".to_owned(),
+        now("dispatch_disabled", Severity::Warning, text, actions),
+    )
 }

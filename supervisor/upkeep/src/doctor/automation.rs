@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-use super::{HostCheck, CheckResult};
+use super::{CheckResult, HostCheck};
 use api::hash_token;
 use base::failure::with_causes;
 use base::paths::Root;
@@ -43,7 +43,11 @@ fn chats(root: &Root, config: &Config, unheard: Option<&Disconnected>) -> Vec<Ho
             unheard.and_then(|unheard| unheard.get(&format!("the chat {name}")).cloned())
         };
         checks.push(match why {
-            None => HostCheck::new(subject, CheckResult::Ok, format!("test it with: supervisor chat check {name}")),
+            None => HostCheck::new(
+                subject,
+                CheckResult::Ok,
+                format!("test it with: supervisor chat check {name}"),
+            ),
             Some(why) => HostCheck::new(subject, CheckResult::Error, why)
                 .hint(format!("fix it, then: supervisor chat check {name}")),
         });
@@ -61,7 +65,11 @@ fn plugins(root: &Root) -> Vec<HostCheck> {
     let check = |plugin: &Plugin| {
         let (subject, name) = (format!("plugin {}", plugin.name), &plugin.name);
         match wrong(plugin) {
-            None => HostCheck::new(subject, CheckResult::Ok, format!("test it with: supervisor plugin check {name}")),
+            None => HostCheck::new(
+                subject,
+                CheckResult::Ok,
+                format!("test it with: supervisor plugin check {name}"),
+            ),
             Some(why) => HostCheck::new(subject, CheckResult::Error, why)
                 .hint(format!("fix it, then: supervisor plugin check {name}")),
         }
@@ -81,8 +89,10 @@ fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Disconnected>) -> Vec<H
         (Some(None), Err(e)) if e.kind() == ErrorKind::AddrInUse => {
             HostCheck::new("a2a", CheckResult::Ok, format!("served at {at}"))
         }
-        (Some(None), Ok(())) => HostCheck::new("a2a", CheckResult::Warning, format!("{at} is not served yet"))
-            .hint("`listen` in [a2a] is read when the daemon starts: start it again"),
+        (Some(None), Ok(())) => {
+            HostCheck::new("a2a", CheckResult::Warning, format!("{at} is not served yet"))
+                .hint("`listen` in [a2a] is read when the daemon starts: start it again")
+        }
         (None, Ok(())) => {
             HostCheck::new("a2a", CheckResult::Ok, format!("{at} is free: the daemon will listen there"))
         }
@@ -104,7 +114,8 @@ fn a2a(root: &Root, config: &A2aConfig, unheard: Option<&Disconnected>) -> Vec<H
                 if let Some(other) = tokens.insert(hash_token(&text), name) {
                     let why = format!("it has the token of the sender {other}, and is taken for that one");
                     checks.push(
-                        HostCheck::new(subject, CheckResult::Error, why).hint("give each sender a token of its own"),
+                        HostCheck::new(subject, CheckResult::Error, why)
+                            .hint("give each sender a token of its own"),
                     );
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
-use super::{HostCheck, Examination, BoardFaults, CheckResult};
+use super::{BoardFaults, CheckResult, Examination, HostCheck};
 use crate::transfer::attached;
 use base::failure::Failure;
 use base::paths::Root;
@@ -13,7 +13,11 @@ use base::paths::Root;
 const LISTED: usize = 10;
 
 /// Checks every board of a root.
-pub(super) fn examine(root: &Root, asked: Examination, troubles: BoardFaults) -> Result<Vec<HostCheck>, Failure> {
+pub(super) fn examine(
+    root: &Root,
+    asked: Examination,
+    troubles: BoardFaults,
+) -> Result<Vec<HostCheck>, Failure> {
     let mut checks = Vec::new();
     let names = root.board_names()?;
     let mut beyond_repair = BTreeSet::new();
@@ -53,7 +57,9 @@ pub(super) fn examine(root: &Root, asked: Examination, troubles: BoardFaults) ->
 fn whole(root: &Root, name: &BoardName) -> HostCheck {
     let check = format!("board {name}");
     match kernel::require_whole(&root.board(name), kernel::Depth::Values) {
-        Ok(()) => HostCheck::new(check, CheckResult::Ok, "its pages, indices, rows and references are intact"),
+        Ok(()) => {
+            HostCheck::new(check, CheckResult::Ok, "its pages, indices, rows and references are intact")
+        }
         Err(error) => HostCheck::failed(check, error.into()),
     }
 }

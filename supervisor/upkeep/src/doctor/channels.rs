@@ -1,6 +1,6 @@
 //! Checks of `doctor` on the configured channels. No message is sent.
 
-use super::{HostCheck, CheckResult};
+use super::{CheckResult, HostCheck};
 use base::failure::with_causes;
 use base::paths::Root;
 use setup::automation::plugins::{Plugin, Plugins};
@@ -16,7 +16,11 @@ pub(super) fn examine(root: &Root) -> Vec<HostCheck> {
     let check = |(name, channel): (&String, &Channel)| {
         let subject = format!("channel {name}");
         match wrong(root, &roster, name, channel) {
-            None => HostCheck::new(subject, CheckResult::Ok, format!("test it with: supervisor notify test {name}")),
+            None => HostCheck::new(
+                subject,
+                CheckResult::Ok,
+                format!("test it with: supervisor notify test {name}"),
+            ),
             Some(why) => HostCheck::new(subject, CheckResult::Error, why)
                 .hint(format!("fix it, then: supervisor notify test {name}")),
         }

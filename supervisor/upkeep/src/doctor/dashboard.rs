@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use procfs::net::{TcpNetEntry, TcpState, tcp, tcp6};
 use procfs::process::{FDTarget, Process};
 
-use super::{HostCheck, CheckResult};
+use super::{CheckResult, HostCheck};
 use base::owner::OwnerLock;
 use base::paths::Root;
 use setup::config::Config;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use policies::USUAL_PATH;
 
-use super::{HostCheck, CheckResult};
+use super::{CheckResult, HostCheck};
 use base::owner::OwnerLock;
 use base::paths::Root;
 use host::examine::examine_host;
@@ -23,9 +23,9 @@ pub(super) fn configuration(root: &Root) -> Vec<HostCheck> {
     match Config::load(root) {
         Ok(config) => {
             let loose = roster.loose_names(&config).into_iter();
-            checks.extend(
-                loose.map(|loose| HostCheck::new("configuration", CheckResult::Warning, loose.text).hint(loose.hint)),
-            );
+            checks.extend(loose.map(|loose| {
+                HostCheck::new("configuration", CheckResult::Warning, loose.text).hint(loose.hint)
+            }));
             tenants = config.tenants;
         }
         Err(failure) => checks.push(HostCheck::failed("configuration", failure)),
@@ -57,9 +57,11 @@ fn unenforceable(root: &Root, host: &policies::Support) -> Vec<HostCheck> {
 /// Checks that agents can run scripts that call tools.
 fn scripts() -> HostCheck {
     match find_python(OsStr::new(USUAL_PATH)) {
-        Some(python) => {
-            HostCheck::new("scripts", CheckResult::Ok, format!("execute_code runs scripts by {}", python.display()))
-        }
+        Some(python) => HostCheck::new(
+            "scripts",
+            CheckResult::Ok,
+            format!("execute_code runs scripts by {}", python.display()),
+        ),
         None => HostCheck::new(
             "scripts",
             CheckResult::Warning,
@@ -108,9 +110,11 @@ pub(super) fn host(root: &Root) -> Vec<HostCheck> {
         policies::View::Privileged => {
             HostCheck::new("view", CheckResult::Ok, "each worker sees only what it is granted")
         }
-        policies::View::UserNamespace => {
-            HostCheck::new("view", CheckResult::Ok, "each worker sees only what it is granted (in a user namespace)")
-        }
+        policies::View::UserNamespace => HostCheck::new(
+            "view",
+            CheckResult::Ok,
+            "each worker sees only what it is granted (in a user namespace)",
+        ),
         policies::View::Unavailable { why } => HostCheck::new(
             "view",
             CheckResult::Warning,

@@ -111,8 +111,12 @@ fn reachable(root: &Root) -> HostCheck {
 fn served(root: &Root) -> HostCheck {
     let owner = OwnerLock::owner(root);
     if let Some((owner, pid)) = owner.and_then(|owner| Some((owner, owner.stopped()?))) {
-        return HostCheck::new("daemon", CheckResult::Error, format!("{owner}, is stopped and answers nobody"))
-            .hint(format!("kill -CONT {pid}"));
+        return HostCheck::new(
+            "daemon",
+            CheckResult::Error,
+            format!("{owner}, is stopped and answers nobody"),
+        )
+        .hint(format!("kill -CONT {pid}"));
     }
     match owner {
         Some(owner) => HostCheck::new("daemon", CheckResult::Ok, owner.to_string()),

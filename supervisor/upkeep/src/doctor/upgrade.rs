@@ -10,7 +10,7 @@ use kernel::{BoardName, Schema};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{self, RunDir, RunDirError};
 
-use super::{HostCheck, CheckResult, host};
+use super::{CheckResult, HostCheck, host};
 use base::failure::Failure;
 use base::paths::Root;
 

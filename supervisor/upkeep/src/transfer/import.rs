@@ -158,7 +158,10 @@ impl ImportTerms {
         let named = named.collect::<Vec<_>>().join(", ");
         let flags: Vec<String> = wider.keys().map(|name| format!("--accept-policy {name}")).collect();
         Err(kernel::Error::conflict(
-            format!("the import would run {named}, and the default policy is `{}`", self.config.worker.policy),
+            format!(
+                "the import would run {named}, and the default policy is `{}`",
+                self.config.worker.policy
+            ),
             format!("nothing was imported; look at the tasks, and import them with {}", flags.join(" ")),
         ))
     }

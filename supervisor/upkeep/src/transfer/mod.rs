@@ -6,4 +6,4 @@ mod import;
 mod peer_files;
 
 pub use export::{ExportReport, to_file, to_stream};
-pub use import::{ImportReport, Importer, AllowedDirectories, ImportSource, read};
+pub use import::{AllowedDirectories, ImportReport, ImportSource, Importer, read};

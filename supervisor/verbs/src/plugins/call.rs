@@ -14,7 +14,7 @@ use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
 use daemon::OwnerLink;
-use delivery::plugins::{CallContext, PluginReply, CallRequest};
+use delivery::plugins::{CallContext, CallRequest, PluginReply};
 use setup::automation::plugins::Plugin;
 use setup::config::definitions::Lookup;
 

@@ -128,6 +128,9 @@ pub fn show_one(line: &ScheduleLine, screen: &mut Screen) {
     }
     for tick in &line.ticks {
         let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
-        field("last", &format!("{} {} {}", timestamp::soon(tick.tick, now), tick_result(tick), tasks.join(" ")));
+        field(
+            "last",
+            &format!("{} {} {}", timestamp::soon(tick.tick, now), tick_result(tick), tasks.join(" ")),
+        );
     }
 }

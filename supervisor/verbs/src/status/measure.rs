@@ -41,7 +41,8 @@ pub(super) async fn measured(
     now: Timestamp,
     tree: Option<usize>,
 ) -> Result<(Vec<WorkerLine>, Option<DiskSpace>), Failure> {
-    blocking("procfs could not be read", move || (measure(live, now, tree), DiskSpace::of_directory(&root))).await
+    blocking("procfs could not be read", move || (measure(live, now, tree), DiskSpace::of_directory(&root)))
+        .await
 }
 
 /// Returns the present resource use of each run.

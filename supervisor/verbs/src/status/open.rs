@@ -7,7 +7,7 @@ use kernel::{
     Task, TaskId, Tenant, View,
 };
 
-use super::{FailedSchedule, NextTick, SHOWN_CORRECTION, StuckScheduleLine, LISTED};
+use super::{FailedSchedule, LISTED, NextTick, SHOWN_CORRECTION, StuckScheduleLine};
 use daemon::{LiveRun, Phase};
 
 /// Limit on the listed ticks to come.

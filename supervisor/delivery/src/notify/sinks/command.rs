@@ -20,7 +20,8 @@ const CHANNELS: u128 = 1;
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
     let policy = policy(delivery);
-    let policy = step_log.record("policy", policy, delivery.channel.settings.policy.clone().unwrap_or_default())?;
+    let policy =
+        step_log.record("policy", policy, delivery.channel.settings.policy.clone().unwrap_or_default())?;
     let place = delivery.channel.service.root().channel_home(delivery.channel.name);
     let prepared = prepare(delivery, &policy, &place).await;
     let prepared = prepared.map_err(|failure| Undelivered::later(failure.message));

@@ -9,8 +9,8 @@ use tokio::process::Command;
 use super::Delivery;
 use super::slack::escaped;
 use crate::notify::batch::is_urgent;
-use crate::notify::text;
 use crate::notify::step_log::{StepLog, Undelivered};
+use crate::notify::text;
 use base::environment;
 
 /// Program for a channel that names none.

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::ChatMessage;
 use super::response::ServiceResult;
+use crate::notify::channel::ChannelClient;
 use crate::notify::http::HttpRequest;
 use crate::notify::step_log::{StepLog, Undelivered};
-use crate::notify::channel::ChannelClient;
 
 /// Longest nonce by which Discord recognises a repeated message.
 const NONCE: usize = 25;
@@ -21,7 +21,9 @@ pub(super) async fn send_chat(
     // A thread is a channel of its own.
     let chat = message.thread.unwrap_or(message.chat);
     if chat.is_empty() || !chat.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(step_log.failed("chat", Undelivered::later("a channel of Discord is named by its number")));
+        return Err(
+            step_log.failed("chat", Undelivered::later("a channel of Discord is named by its number"))
+        );
     }
     let mut body = json!({
         "content": message.text,
@@ -38,7 +40,8 @@ pub(super) async fn send_chat(
     let response = channel.post(post, step_log).await?;
     let body = response.json();
     let after = body["retry_after"].as_f64();
-    ServiceResult { is_refusal: false, why: body["message"].as_str(), after, is_final: false }.judge(response, step_log)?;
+    ServiceResult { is_refusal: false, why: body["message"].as_str(), after, is_final: false }
+        .judge(response, step_log)?;
     Ok(body["id"].as_str().map(str::to_owned))
 }
 

@@ -11,8 +11,8 @@ use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 
 use super::Delivery;
-use crate::notify::text;
 use crate::notify::step_log::{StepLog, Undelivered};
+use crate::notify::text;
 use base::failure::with_causes;
 
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
@@ -62,7 +62,8 @@ fn transport(
     password: Option<String>,
     extra: Option<PathBuf>,
 ) -> Result<Transport, Undelivered> {
-    let uri: Uri = delivery.channel.base().parse().map_err(|_| Undelivered::later("`url` is not an address"))?;
+    let uri: Uri =
+        delivery.channel.base().parse().map_err(|_| Undelivered::later("`url` is not an address"))?;
     let host = delivery.channel.host();
     let is_wrapped = uri.scheme_str() == Some("smtps");
     let is_own = matches!(host.as_str(), "127.0.0.1" | "::1" | "localhost");

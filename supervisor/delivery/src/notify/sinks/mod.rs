@@ -20,9 +20,9 @@ pub(super) mod webhook;
 use std::sync::Arc;
 
 use super::batch::{Batch, is_urgent};
-use super::text;
-use super::step_log::{StepLog, Undelivered};
 use super::channel::ChannelClient;
+use super::step_log::{StepLog, Undelivered};
+use super::text;
 use crate::plugins::Calls;
 use service::Service;
 use setup::config::notify::Kind;
@@ -71,7 +71,9 @@ pub(super) async fn send_chat(
         | Kind::Ntfy
         | Kind::Email
         | Kind::Signal
-        | Kind::Plugin => Err(step_log.failed("chat", Undelivered::later("a channel of its kind has no chats"))),
+        | Kind::Plugin => {
+            Err(step_log.failed("chat", Undelivered::later("a channel of its kind has no chats")))
+        }
     }
 }
 

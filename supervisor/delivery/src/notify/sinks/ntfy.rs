@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::Delivery;
 use super::response::ServiceResult;
-use crate::notify::http::HttpRequest;
 use crate::notify::batch::is_urgent;
-use crate::notify::text;
+use crate::notify::http::HttpRequest;
 use crate::notify::step_log::{StepLog, Undelivered};
+use crate::notify::text;
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
     let token = delivery.channel.secret(step_log)?;
@@ -25,5 +25,6 @@ pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Res
     }
     let response = delivery.channel.post(post, step_log).await?;
     let body = response.json();
-    ServiceResult { is_refusal: false, why: body["error"].as_str(), after: None, is_final: false }.judge(response, step_log)
+    ServiceResult { is_refusal: false, why: body["error"].as_str(), after: None, is_final: false }
+        .judge(response, step_log)
 }

@@ -8,7 +8,8 @@ use setup::config::definitions::Lookup;
 
 pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Result<(), Undelivered> {
     let (plugin, sink) = delivery.channel.settings.sink().unwrap_or_default();
-    let plugin_found = step_log.record("plugin", find(delivery, plugin, sink), format!("{plugin} has the sink {sink}"))?;
+    let plugin_found =
+        step_log.record("plugin", find(delivery, plugin, sink), format!("{plugin} has the sink {sink}"))?;
     let brought = call_sink(delivery, &plugin_found, sink).await;
     step_log.record("call", brought, "it has taken the message")
 }

@@ -20,7 +20,11 @@ pub(in crate::notify) struct ServiceResult<'a> {
 
 impl ServiceResult<'_> {
     /// Judges the status and the body of a response.
-    pub(in crate::notify) fn judge(&self, response: HttpResponse, step_log: &mut StepLog) -> Result<(), Undelivered> {
+    pub(in crate::notify) fn judge(
+        &self,
+        response: HttpResponse,
+        step_log: &mut StepLog,
+    ) -> Result<(), Undelivered> {
         let after = self.after.and_then(|after| Duration::try_from_secs_f64(after.max(0.0)).ok());
         let why: String =
             self.why.unwrap_or("it does not say why").chars().filter(|c| !c.is_control()).take(200).collect();

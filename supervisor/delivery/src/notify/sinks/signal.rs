@@ -5,8 +5,8 @@ use serde_json::json;
 use super::Delivery;
 use super::response::ServiceResult;
 use crate::notify::http::HttpRequest;
-use crate::notify::text;
 use crate::notify::step_log::{StepLog, Undelivered};
+use crate::notify::text;
 
 /// Prefix of a recipient that is a group.
 const GROUP: &str = "group:";

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::ChatMessage;
 use super::response::ServiceResult;
+use crate::notify::channel::ChannelClient;
 use crate::notify::http::HttpRequest;
 use crate::notify::step_log::{StepLog, Undelivered};
-use crate::notify::channel::ChannelClient;
 
 /// Errors of Slack for a message that it will never accept.
 const FINAL: [&str; 3] = ["msg_too_long", "no_text", "invalid_arguments"];
@@ -38,7 +38,8 @@ pub(super) async fn send_chat(
     let body = response.json();
     let why = body["error"].as_str();
     let is_final = why.is_some_and(|why| FINAL.contains(&why));
-    ServiceResult { is_refusal: body["ok"] != Value::Bool(true), why, after: None, is_final }.judge(response, step_log)?;
+    ServiceResult { is_refusal: body["ok"] != Value::Bool(true), why, after: None, is_final }
+        .judge(response, step_log)?;
     Ok(body["ts"].as_str().map(str::to_owned))
 }
 

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::ChatMessage;
 use super::response::{ServiceResult, number};
+use crate::notify::channel::ChannelClient;
 use crate::notify::http::HttpRequest;
 use crate::notify::step_log::{StepLog, Undelivered};
-use crate::notify::channel::ChannelClient;
 
 pub(super) async fn send_chat(
     channel: &ChannelClient<'_>,

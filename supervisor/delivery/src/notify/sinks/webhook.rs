@@ -23,8 +23,9 @@ pub(super) async fn send(delivery: &Delivery<'_>, step_log: &mut StepLog) -> Res
     let (id, body) = (&delivery.batch.id, form::from_batch(delivery.batch));
     let secret = delivery.channel.secret(step_log)?;
     let seconds = (SystemClock.now().as_micros() / 1_000_000).to_string();
-    let mut post =
-        HttpRequest::json(delivery.channel.base().to_owned(), &body).with(ID, id)?.with(TIMESTAMP, &seconds)?;
+    let mut post = HttpRequest::json(delivery.channel.base().to_owned(), &body)
+        .with(ID, id)?
+        .with(TIMESTAMP, &seconds)?;
     if let Some(secret) = secret {
         let signature = signature(&secret, id, &seconds, &post.body);
         let signature = signature.ok_or_else(|| {
