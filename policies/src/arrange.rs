@@ -25,7 +25,6 @@ pub struct Arrangement {
     #[serde(default)]
     pub write_without_view: Vec<PathBuf>,
     /// Acts that the steps would prevent and that the run can do without a view.
-    #[serde(default)]
     pub open_without_view: Option<String>,
 }
 

@@ -174,7 +174,7 @@ pub(crate) fn prepare(
         begun,
         reviewer: order.config.review.profile.clone(),
         keeping,
-        share: Some(order.share.clone()),
+        share: order.share.clone(),
         lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };

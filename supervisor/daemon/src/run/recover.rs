@@ -80,7 +80,7 @@ fn share(
 ) -> Share {
     let note = Note::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
     let now = || run.profile.as_ref().map(|profile| roster.share(profile, config));
-    note.and_then(|note| note.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
+    note.map_or_else(|| now().unwrap_or_default().with(named), |note| note.share)
 }
 
 /// Restores the limits of a live run. If the policy's limits cannot be enforced, returns a request to end the run,

@@ -53,7 +53,6 @@ pub struct RunSpec {
     /// Standard input of the command.
     pub stdin: Stdin,
     /// Protocol in which its agent takes messages while it works, the prompt among them; none if it takes none.
-    #[serde(default)]
     pub conversation: Option<Conversation>,
     /// The terminal that the command runs at, in the place of standard input, output and error; none if it runs at none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,14 +62,12 @@ pub struct RunSpec {
     /// The size that the log never exceeds, in bytes.
     pub log_cap: u64,
     /// The size that the file `stdout` never exceeds, in bytes.
-    #[serde(default)]
     pub stdout_cap: u64,
     /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub grace_ms: u64,
     /// Limit on the time without progress, in milliseconds; none for no limit.
-    #[serde(default)]
     pub idle_ms: Option<u64>,
     /// Restrictions of the worker.
     pub policy: policies::Policy,
@@ -81,10 +78,8 @@ pub struct RunSpec {
     /// The daemon's datagram socket.
     pub poke: PathBuf,
     /// Layers that the host can enforce, as the daemon has found; without them confine probes the host itself.
-    #[serde(default)]
     pub host: Option<policies::Support>,
     /// The lease on the workspace, which the shim owns as long as it lives.
-    #[serde(default)]
     pub lease: Option<LeaseSpec>,
 }
 
@@ -170,31 +165,26 @@ pub(crate) struct ShimSpec {
     pub(crate) nonce: String,
     pub(crate) stdin: Stdin,
     /// Protocol in which its agent takes messages while it works; none if it takes none.
-    #[serde(default)]
     pub(crate) conversation: Option<Conversation>,
     /// The terminal that its worker runs at; none if it runs at none.
-    #[serde(default)]
     pub(crate) terminal: Option<TerminalSize>,
     /// The file that collects the worker's output.
     pub(crate) log: PathBuf,
     /// The size that the log never exceeds, in bytes.
     pub(crate) log_cap: u64,
     /// The size that the file `stdout` never exceeds, in bytes.
-    #[serde(default)]
     pub(crate) stdout_cap: u64,
     /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
     /// The time between TERM and KILL at the deadline, in milliseconds.
     pub(crate) grace_ms: u64,
     /// Limit on the time without progress, in milliseconds; none for no limit.
-    #[serde(default)]
     pub(crate) idle_ms: Option<u64>,
     /// User and groups of the worker.
     pub(crate) surroundings: ShimSurroundings,
     pub(crate) cgroup: Option<PathBuf>,
     /// The daemon's datagram socket.
     pub(crate) poke: PathBuf,
-    #[serde(default)]
     pub(crate) lease: Option<LeaseSpec>,
 }
 
@@ -204,10 +194,8 @@ pub(crate) struct ShimSurroundings {
     /// The worker's user and group; none when it keeps the daemon's.
     pub(crate) identity: Option<policies::Identity>,
     /// The pid namespace that the worker is born in; none if it shares the host's.
-    #[serde(default)]
     pub(crate) pid_namespace: Option<policies::PidNamespace>,
     /// Path of the listening socket of the run's proxy, which the shim keeps; none if it has none.
-    #[serde(default)]
     pub(crate) proxy: Option<PathBuf>,
 }
 
@@ -217,8 +205,8 @@ mod tests {
 
     #[test]
     fn the_shim_reads_its_part_and_ignores_what_it_does_not_know() {
-        let text = r#"{"version":1,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
-            "deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
+        let text = r#"{"version":2,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
+            "stdout_cap":9,"deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
             "cgroup":null,"poke":"/s","novelty":[]}"#;
         let spec: ShimSpec = serde_json::from_str(text).unwrap();
         assert_eq!((spec.run, spec.stdin), (7, Stdin::File("/p".into())));
