@@ -49,12 +49,11 @@ pub struct RunDoors {
     watch: Option<AsyncFd<OwnedFd>>,
 }
 
-/// Owner of a listener.
+/// Run that owns a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    Run(BoardId, RunId),
-    /// All runs that an earlier release started: they know only the common socket.
-    Common,
+struct Key {
+    board: BoardId,
+    run: RunId,
 }
 
 /// An open listener.
@@ -123,30 +122,23 @@ impl RunDoors {
         };
         make_dir(&self.root.run_doors(), 0o711)?;
         let place = Place { socket: socket.clone(), mode, group };
-        self.stand(&mut self.stands(), Key::Run(board, run), place)?;
+        self.stand(&mut self.stands(), Key { board, run }, place)?;
         Ok(socket)
     }
 
-    /// Reopens the listener of a run that an earlier daemon started: its own, or the common one if it has none.
-    /// Blocking.
+    /// Reopens the listener of a run that an earlier daemon started, in the directory that its worker knows. Blocking.
     pub fn reopen(&self, board: BoardId, run: RunId) -> Result<(), Failure> {
         let socket = self.root.run_door(board, run);
-        let mut stands = self.stands();
-        if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
-            let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
-            return self.stand(&mut stands, Key::Run(board, run), Place { socket, mode, group });
-        }
-        if stands.contains_key(&Key::Common) {
-            return Ok(());
-        }
-        let place = Place { socket: self.root.worker_socket(), mode: 0o711, group: None };
-        self.stand(&mut stands, Key::Common, place)
+        let dir = socket.parent().unwrap_or(&socket);
+        let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at", dir, &e))?;
+        let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
+        self.stand(&mut self.stands(), Key { board, run }, Place { socket, mode, group })
     }
 
     /// Removes the listener of a run without live processes. Blocking.
     pub fn close(&self, board: BoardId, run: RunId) {
         let mut stands = self.stands();
-        if let Some(stand) = stands.remove(&Key::Run(board, run)) {
+        if let Some(stand) = stands.remove(&Key { board, run }) {
             stand.close.cancel();
             self.unwatch(&stand);
         }
@@ -233,10 +225,7 @@ impl RunDoors {
                     () = begun.cancelled() => {}
                     () = stop.cancelled() => return,
                 }
-                match key {
-                    Key::Run(board, run) => door.attend_run(listener, board, run, stop).await,
-                    Key::Common => door.attend(listener, stop).await,
-                }
+                door.attend_run(listener, key.board, key.run, stop).await;
             };
             self.door.shared.tasks.spawn_on(attended, &self.porter);
         }

@@ -229,10 +229,10 @@ fn moment(said: &str, zone: Option<&str>) -> Result<Timestamp, String> {
 }
 
 /// Reason for the refusal of a command that reads a file.
-pub const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
+const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
 
 /// True if a command reads a file. The daemon would read it with its own rights, for a schedule of any user or browser.
-pub fn reads_file(words: &[String]) -> bool {
+fn reads_file(words: &[String]) -> bool {
     words.iter().any(|word| word.starts_with("--body-file"))
 }
 
