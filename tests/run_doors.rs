@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
 use crate::doors::{idle_worker, run_sockets};
 use crate::harness::{Fleet, User, binary};
 use crate::http::Http;
