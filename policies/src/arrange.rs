@@ -25,7 +25,6 @@ pub struct Arrangement {
     #[serde(default)]
     pub write_without_view: Vec<PathBuf>,
     /// Gap of a run without a view: acts that the steps would prevent.
-    #[serde(default)]
     pub open_without_view: Option<String>,
 }
 

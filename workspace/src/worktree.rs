@@ -56,7 +56,6 @@ pub struct Worktree {
     /// The repository; absolute, free of symbolic links, with a working tree.
     pub repository: PathBuf,
     /// Directory of the worktrees; `<repository>/.worktrees` if not given.
-    #[serde(default)]
     pub worktrees: Option<PathBuf>,
     /// The name that git has for the worktree (`.git/worktrees/NAME`).
     pub id: Name,

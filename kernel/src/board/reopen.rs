@@ -36,13 +36,10 @@ pub struct Reopened {
 #[derive(Debug, Deserialize)]
 struct Former {
     from: State,
-    #[serde(default)]
     reason: Option<String>,
-    #[serde(default)]
     question: Option<Question>,
     #[serde(default)]
     cancelled: bool,
-    #[serde(default)]
     work_by: Option<String>,
 }
 

@@ -124,7 +124,7 @@ fn text_of(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Returns a definition without comments, and with one space for each gap: the comments of the migrations may change.
+/// Returns a definition without comments, and with one space for each gap: the comments of the schema may change.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -164,8 +164,10 @@ pub(super) fn schema(conn: &Connection, path: &Path) -> Result<Schema, OpenError
     let application_id: i32 = conn
         .pragma_query_value(None, "application_id", |row| row.get(0))
         .map_err(|e| sqlite("read", path, e))?;
-    if application_id != migrate::APPLICATION_ID {
-        return Err(OpenError::NotABoard { path: path.to_owned(), application_id });
+    match application_id {
+        migrate::APPLICATION_ID => {}
+        migrate::BEFORE_RELEASES => return Err(OpenError::OlderFormat { path: path.to_owned() }),
+        _ => return Err(OpenError::NotABoard { path: path.to_owned(), application_id }),
     }
     let schema = conn
         .pragma_query_value(None, "user_version", |row| row.get(0))

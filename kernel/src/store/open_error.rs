@@ -31,6 +31,9 @@ pub enum OpenError {
     /// The file is damaged.
     #[error("the board {} is damaged: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
+    /// The board has a format from before release 0.1.0.
+    #[error("the board {} has a format older than 0.1.0, which this program does not read", path.display())]
+    OlderFormat { path: PathBuf },
     /// A newer program has migrated the board.
     #[error("the board {} has schema {found}, this program knows {known}", path.display())]
     NewerSchema { path: PathBuf, found: i64, known: i64 },
@@ -85,6 +88,10 @@ impl OpenError {
             OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {
                 Some(format!("move {} away if it is yours, then create the board again", path.display()))
             }
+            OpenError::OlderFormat { path } => Some(format!(
+                "the program that has written it still reads it; to start over, move {} away and create the board again",
+                path.parent().unwrap_or(path).display()
+            )),
             OpenError::NewerSchema { .. } => {
                 Some("use the newer supervisor, or restore an older backup".to_owned())
             }

@@ -14,7 +14,7 @@ use super::files::{draft_path, put_aside, put_in_place, sync_dir, with_end};
 use super::open::{self, Schema};
 use super::open_error::{OpenError, sqlite};
 use super::rows::{columns, is_plain, tables};
-use super::{check, counts, create, marker, migrate, missions, objects, sequence, usage};
+use super::{check, counts, create, marker, missions, objects, sequence, usage};
 use crate::model::clock::Timestamp;
 use crate::model::counted::Counted;
 use crate::model::id::{BoardId, BoardName};
@@ -54,10 +54,11 @@ pub struct Loss {
 /// the message.
 pub fn repair_board(path: &Path, name: &BoardName, now: Timestamp) -> Result<Repair, OpenError> {
     open::look(path)?;
-    if let Ok(faults) = check::check_board(path)
-        && faults.is_empty()
-    {
-        return Ok(Repair::Whole);
+    match check::check_board(path) {
+        Ok(faults) if faults.is_empty() => return Ok(Repair::Whole),
+        // Another program reads it, and its rows would have another meaning here.
+        Err(error @ (OpenError::OlderFormat { .. } | OpenError::NewerSchema { .. })) => return Err(error),
+        Ok(_) | Err(_) => {}
     }
     let evidence = keep_evidence(path, now)?;
     if reindexed(path) {
@@ -123,16 +124,10 @@ fn reindexed(path: &Path) -> bool {
 fn rebuild(path: &Path, draft: &Path, name: &BoardName, now: Timestamp) -> Result<Vec<Loss>, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(path, flags).map_err(|e| sqlite("open", path, e))?;
-    let row_count: i64 = source
-        .pragma_query_value(None, "user_version", |row| row.get(0))
+    // Fails for a file without a header, of which no row can be read.
+    source
+        .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
         .map_err(|e| sqlite("read", path, e))?;
-    if row_count > migrate::latest() {
-        return Err(OpenError::NewerSchema {
-            path: path.to_owned(),
-            found: row_count,
-            known: migrate::latest(),
-        });
-    }
     let marked = marker::read(&marker::path(path))?;
     let id = marked.unwrap_or_else(|| BoardId(uuid::Uuid::new_v4()));
     create::build(draft, id, name, now)?;

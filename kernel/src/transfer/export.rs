@@ -1,7 +1,7 @@
 //! Exports a board as JSON Lines, with every row and every attached file, and imports such lines into an empty board.
 //!
 //! ```text
-//! {"format":"supervisor-board","version":1,"schema":1,"board":"…","name":"default","details":{…}}
+//! {"format":"supervisor-board","version":2,"schema":1,"board":"…","name":"default","details":{…}}
 //! {"table":"tasks","row":{"id":"t_0123abcd","title":"…",…}}
 //! …
 //! {"file":{"sha256":"…","at":0,"hex":"…"}}
@@ -29,7 +29,8 @@ use crate::store::migrate;
 use crate::store::tx::Tx;
 
 const FORMAT: &str = "supervisor-board";
-const VERSION: u32 = 1;
+/// Version of the format. Version 1 is older than release 0.1.0.
+const VERSION: u32 = 2;
 /// Number of rows, by table.
 pub type Rows = BTreeMap<String, u64>;
 
@@ -72,18 +73,9 @@ struct Header {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ExportLine {
-    Row {
-        table: String,
-        row: Map<String, Value>,
-    },
-    File {
-        file: Chunk,
-    },
-    End {
-        end: Rows,
-        #[serde(default)]
-        files: u64,
-    },
+    Row { table: String, row: Map<String, Value> },
+    File { file: Chunk },
+    End { end: Rows, files: u64 },
 }
 
 /// Part of a board to export.
@@ -259,6 +251,9 @@ fn check_header(text: &str) -> Result<Option<Value>, Error> {
         .map_err(|error| wrong(1, format!("this is not an exported board: {error}")))?;
     if header.format != FORMAT {
         return Err(wrong(1, format!("the format is {:?}, not {FORMAT:?}", header.format)));
+    }
+    if header.version < VERSION {
+        return Err(wrong(1, "its format is older than 0.1.0, which this program does not read"));
     }
     if header.version > VERSION || header.schema > migrate::latest() {
         return Err(wrong(1, "a newer supervisor wrote it"));

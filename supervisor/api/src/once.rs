@@ -10,9 +10,8 @@ use super::call::Call;
 use base::exit::Code;
 use base::failure::{Failure, Problem};
 
-/// Stored result of such an action. A reply stored by an earlier release counts as done.
+/// Stored result of such an action.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
 enum StoredOutcome<T> {
     Done(T),
     Refused(Problem),

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Code;
 
-/// Prefix of the refusal of a body that does not parse as a request of its verb. Earlier releases identify this
-/// refusal by the prefix alone.
+/// Prefix of the refusal of a body that does not parse as a request of its verb.
 pub const INVALID_BODY: &str = "invalid body: ";
 
 /// A refusal: one class, one sentence, and a hint where the reader can act.
@@ -136,6 +135,7 @@ impl From<kernel::OpenError> for Failure {
             | E::Foreign { .. }
             | E::NotAFile { .. }
             | E::Corrupt { .. }
+            | E::OlderFormat { .. }
             | E::NewerSchema { .. }
             | E::Mixed { .. }
             | E::Sqlite { .. } => Code::Failed,

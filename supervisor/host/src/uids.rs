@@ -6,9 +6,9 @@
 
 mod ledger;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use kernel::{BoardId, Counted};
@@ -22,8 +22,6 @@ use base::paths::Root;
 use setup::config::WorkerConfig;
 use setup::config::uid_map::{self, UidMap};
 
-/// File in which a root kept its own ranges before the ledger of the host existed.
-const FORMER: &str = "uids.json";
 /// Largest range of a board, so that a host can serve many boards.
 const MOST: u32 = 1 << 21;
 
@@ -51,12 +49,7 @@ pub fn uids_of(
         return Ok(None);
     }
     let owner = Owner::for_board(root, board)?;
-    let known = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
-    let former = || Ok::<_, Failure>(former_ranges(root.dir())?.get(&board.to_string()).copied());
-    let range = match known {
-        Some(range) => Some(range),
-        None => former()?,
-    };
+    let range = Ledger::at(&config.uid_ledger).read()?.range_of(&owner);
     Ok(range.map(|range| range.first..=range.last))
 }
 
@@ -151,23 +144,7 @@ impl Uids {
     ) -> Result<Range, Failure> {
         refuse_unmapped(config, &UidMap::own())?;
         let owner = Owner::for_board(&self.root, board)?;
-        let former = match own {
-            Some(range) => Some(range),
-            None => former_ranges(self.root.dir())?.get(&board.to_string()).copied(),
-        };
-        ledger.change(|entries| give(entries, owner, former, config, LiveUids::look))
-    }
-}
-
-fn former_ranges(root: &Path) -> Result<BTreeMap<String, Range>, Failure> {
-    let path: PathBuf = root.join(FORMER);
-    match std::fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-            Failure::failed(format!("{} cannot be understood: {e}", path.display()))
-                .hint("restore it from a backup; without it two boards could give one uid to two workers")
-        }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(e) => Err(Failure::file("read", &path, &e)),
+        ledger.change(|entries| give(entries, owner, own, config, LiveUids::look))
     }
 }
 
@@ -193,7 +170,7 @@ fn refuse_unmapped(config: &WorkerConfig, map: &UidMap) -> Result<(), Failure> {
 fn give(
     entries: &mut Reservations,
     owner: Owner,
-    former: Option<Range>,
+    own: Option<Range>,
     config: &WorkerConfig,
     look: impl FnOnce() -> Result<LiveUids, Failure>,
 ) -> Result<Range, Failure> {
@@ -201,7 +178,7 @@ fn give(
         return Ok(range);
     }
     let free = |entries: &Reservations, range: Range| !entries.iter().any(|entry| entry.range.meets(range));
-    if let Some(range) = former.filter(|range| free(entries, *range)) {
+    if let Some(range) = own.filter(|range| free(entries, *range)) {
         entries.push(Reservation { owner, range });
         return Ok(range);
     }
@@ -250,6 +227,8 @@ fn used_up(entries: &Reservations, config: &WorkerConfig) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use base::paths::RootChoice;
 
@@ -305,19 +284,6 @@ mod tests {
         let before = Uids::new(&root(&dir.path().join("a"))).range(board(1), &config).unwrap();
         std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
         assert_eq!(Uids::new(&root(&dir.path().join("b"))).range(board(1), &config).unwrap(), before);
-    }
-
-    #[test]
-    fn what_a_root_has_given_out_before_there_was_a_ledger_stays_its_own_unless_another_has_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let config = config(dir.path(), 160);
-        let former = format!("{{\"{}\":{{\"first\":5030,\"last\":5039}}}}", board(1));
-        let ranges = ["a", "b"].map(|name| {
-            let root = root(&dir.path().join(name));
-            std::fs::write(root.dir().join(FORMER), &former).unwrap();
-            Uids::new(&root).range(board(1), &config).unwrap()
-        });
-        assert_eq!((ranges[0].first, ranges[1].first), (5030, 5000));
     }
 
     #[test]

@@ -59,15 +59,16 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
     let restored =
         kernel::restore_board(&path, &verb.file, last_run, now, &failpoint::pass).map_err(|error| {
             use kernel::OpenError as E;
-            let no_backup = matches!(
-                error,
+            let hint = match error {
                 E::Missing { .. }
-                    | E::Empty { .. }
-                    | E::Truncated { .. }
-                    | E::NotAFile { .. }
-                    | E::NotABoard { .. }
-                    | E::Corrupt { .. }
-            );
+                | E::Empty { .. }
+                | E::Truncated { .. }
+                | E::NotAFile { .. }
+                | E::NotABoard { .. }
+                | E::Corrupt { .. } => Some("name a file written by `supervisor backup`"),
+                E::OlderFormat { .. } => Some("name a backup of release 0.1.0 or a later one"),
+                _ => None,
+            };
             if let Some(dir) = path.parent() {
                 // Removes the directory of a board that did not exist before, which would be listed as damaged.
                 // `remove_dir` keeps a directory with files.
@@ -77,7 +78,10 @@ pub(super) async fn run(line: &CommandLine, verb: Restore) -> Result<u8, Failure
             let failure = Failure::from(error);
             let code = if is_no_file { Code::Usage } else { failure.code };
             let failure = Failure { code, ..failure };
-            if no_backup { failure.hint("name a file written by `supervisor backup`") } else { failure }
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
         })?;
     let details = restored.details.as_deref().and_then(Details::parse);
     if let (Some(details), Some(dir)) = (details, path.parent()) {

@@ -129,10 +129,9 @@ fn no_answer(line: &CommandLine, program: &Path, why: &str) -> Failure {
 fn show(found: &Adoption, screen: &mut Screen) {
     let Adoption { version, run_directories, runs, boards, configuration, ok } = found;
     screen.line(format!(
-        "supervisor {} reads run directories of version {} to {}",
+        "supervisor {} reads run directories of version {}",
         printable(version),
-        run_directories.oldest,
-        run_directories.newest
+        shim::rundir::versions(run_directories.oldest, run_directories.newest)
     ));
     for run in runs {
         let (verdict, text) = of_run(run);

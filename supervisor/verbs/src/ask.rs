@@ -39,8 +39,7 @@ pub struct Ask {
     pub free_text: bool,
     /// Ask for the approval of something of this class: `spend`, `book`, `send_as_me`, `destructive`, or a class of `[approvals]`
     #[arg(long, value_name = "CLASS", conflicts_with_all = ["choices", "free_text"])]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub class: Option<ApprovalClass>,
     /// The task; inside a run, the run's own task if none is named
     #[arg(long = "task", value_name = "TASK")]

@@ -83,8 +83,6 @@ pub struct Create {
     pub project: Option<String>,
     /// Make it part of a mission, named by any task of it
     #[arg(long, value_name = "TASK")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mission: Option<TaskId>,
     /// Higher goes first
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
@@ -109,8 +107,6 @@ pub struct Create {
     pub skills: Vec<String>,
     /// A configured pool in which each run takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
     /// Block the task after this many counted failures in a row; 0 and 1: after the first
     #[arg(long, value_name = "N")]
@@ -124,8 +120,6 @@ pub struct Create {
     /// Handling of the changes that a run in a worktree leaves uncommitted when it hands its work over: `auto` commits them, `require`
     /// blocks the task, `no` leaves them [default: the lane's]
     #[arg(long, value_name = "MODE")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitMode>,
     /// What the worker may touch: a policy's name [default: the configured one]
     #[arg(long, value_name = "NAME")]
@@ -161,8 +155,6 @@ pub struct Create {
     pub initial_status: Option<String>,
     /// Who is notified: a channel of the configuration, CHANNEL:CHAT, or CHANNEL:CHAT:THREAD; `none` for nobody
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,
     /// Print only the task's id
     #[arg(long, short, conflicts_with = "json")]

@@ -99,16 +99,15 @@ pub struct Edit {
     pub skills: Option<Vec<String>>,
     /// A configured pool in which each run also takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
-    // A daemon of an earlier release refuses unknown fields, so an empty list is not sent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub pools: Vec<Pool>,
     /// A pool in which its runs no longer take a place (repeatable)
     #[arg(long = "remove-pool", value_name = "NAME")]
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub removed_pools: Vec<Pool>,
     /// Remove all pools that it names
     #[arg(long, conflicts_with = "removed_pools")]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub clear_pools: bool,
 }
 

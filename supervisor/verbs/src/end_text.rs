@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_shim_did_not_tell_is_left_out_and_never_zero() {
+    fn what_the_kernel_does_not_count_is_left_out_and_never_zero() {
         let old = json!({"user_us": 1_000_000, "system_us": 230_000, "max_rss_kib": 34816});
         let mut usage = old.clone();
         assert_eq!(used(&run(&json!({"usage": old}))).unwrap(), "1.2s CPU, largest process 34 MiB");

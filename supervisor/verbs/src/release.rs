@@ -42,16 +42,12 @@ pub struct Release {
     pub on: HoldTarget,
     /// The environment whose breaker is open, as `status` and `holds` name it
     #[arg(long, value_name = "NAME", conflicts_with_all = COMMON_FLAGS)]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     /// Close the breakers of the host, for all tenants
     #[arg(long, conflicts_with_all = COMMON_FLAGS)]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host: bool,
     /// Close the breaker of the host for this tenant
     #[arg(long, value_name = "TENANT", conflicts_with = "host")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_of: Option<Tenant>,
     /// Why
     #[arg(long, value_name = "TEXT")]

@@ -72,12 +72,9 @@ pub struct Status {
     pub tenant: Option<Tenant>,
     /// Only workers, counts, slots and waiting tasks of this assignee
     #[arg(long, value_name = "NAME")]
-    // A daemon of an earlier release refuses what it does not know.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<Profile>,
     /// The order of the workers [default: age]
     #[arg(long, value_name = "ORDER", value_enum)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<Order>,
     /// Show the processes of each worker
     #[arg(long)]
@@ -129,8 +126,7 @@ pub struct WorkerLine {
     /// True if a signal such as SIGSTOP has stopped its first process.
     #[serde(default)]
     pub is_stopped: bool,
-    /// Its state; none from a daemon of an earlier release.
-    #[serde(default)]
+    /// Its state.
     pub health: WorkerHealth,
     /// Note of its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,6 @@ pub struct Sealed {
     #[serde(default)]
     pub more: usize,
     /// Commit of the branch as the run left it, in hex; none if the worktree was sealed before.
-    #[serde(default)]
     pub tip: Option<String>,
     /// Reason why not all tags and stashes of the run are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -49,12 +49,11 @@ pub struct RunListeners {
     watch: Option<AsyncFd<OwnedFd>>,
 }
 
-/// Owner of a listener.
+/// Run that owns a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum ListenerOwner {
-    Run(BoardId, RunId),
-    /// All runs that an earlier release started: they know only the common socket.
-    Common,
+struct ListenerOwner {
+    board: BoardId,
+    run: RunId,
 }
 
 /// An open listener.
@@ -123,34 +122,23 @@ impl RunListeners {
         };
         make_dir(&self.root.run_doors(), 0o711)?;
         let file = SocketFile { path: socket.clone(), mode, group };
-        self.listen(&mut self.lock(), ListenerOwner::Run(board, run), file)?;
+        self.listen(&mut self.lock(), ListenerOwner { board, run }, file)?;
         Ok(socket)
     }
 
-    /// Reopens the listener of a run that an earlier daemon started: its own, or the common one if it has none.
-    /// Blocking.
+    /// Reopens the listener of a run that an earlier daemon started, in the directory that its worker knows. Blocking.
     pub fn reopen(&self, board: BoardId, run: RunId) -> Result<(), Failure> {
         let socket = self.root.run_door(board, run);
-        let mut open = self.lock();
-        if let Some(meta) = socket.parent().and_then(|dir| std::fs::metadata(dir).ok()) {
-            let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
-            return self.listen(
-                &mut open,
-                ListenerOwner::Run(board, run),
-                SocketFile { path: socket, mode, group },
-            );
-        }
-        if open.contains_key(&ListenerOwner::Common) {
-            return Ok(());
-        }
-        let socket = SocketFile { path: self.root.worker_socket(), mode: 0o711, group: None };
-        self.listen(&mut open, ListenerOwner::Common, socket)
+        let dir = socket.parent().unwrap_or(&socket);
+        let meta = std::fs::metadata(dir).map_err(|e| Failure::file("look at", dir, &e))?;
+        let (mode, group) = (meta.permissions().mode() & 0o777, Some(meta.gid()));
+        self.listen(&mut self.lock(), ListenerOwner { board, run }, SocketFile { path: socket, mode, group })
     }
 
     /// Removes the listener of a run without live processes. Blocking.
     pub fn close(&self, board: BoardId, run: RunId) {
         let mut open = self.lock();
-        if let Some(listener) = open.remove(&ListenerOwner::Run(board, run)) {
+        if let Some(listener) = open.remove(&ListenerOwner { board, run }) {
             listener.close.cancel();
             self.unwatch(&listener);
         }
@@ -244,10 +232,7 @@ impl RunListeners {
                     () = accepting.cancelled() => {}
                     () = stop.cancelled() => return,
                 }
-                match key {
-                    ListenerOwner::Run(board, run) => bounded.accept_run(listener, board, run, stop).await,
-                    ListenerOwner::Common => bounded.accept_all(listener, stop).await,
-                }
+                bounded.accept_run(listener, key.board, key.run, stop).await;
             };
             self.listener.shared.tasks.spawn_on(served, &self.acceptor);
         }

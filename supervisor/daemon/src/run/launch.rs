@@ -176,7 +176,7 @@ pub(crate) fn prepare(
         begun: git_start,
         reviewer: order.config.review.profile.clone(),
         keeping,
-        share: Some(order.resources.clone()),
+        share: order.resources.clone(),
         lane: lane.clone(),
         failure_limit: order.limits.failure_limit,
     };

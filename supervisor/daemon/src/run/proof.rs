@@ -149,9 +149,9 @@ pub(crate) fn judge(facts: &mut RunFacts, traces: &mut impl Traces) -> Result<Pr
 
 /// Explains a run whose directory this release cannot read.
 fn of_another_version(run: &Run, version: u32) -> String {
-    let (oldest, newest, task) = (rundir::OLDEST, rundir::VERSION, &run.task_id);
+    let (known, task) = (rundir::versions(rundir::OLDEST, rundir::VERSION), &run.task_id);
     format!(
-        "its run directory has version {version}, and this release reads {oldest} to {newest}: the release that made it \
+        "its run directory has version {version}, and this release reads {known}: the release that made it \
          tells how the run has ended; `supervisor reclaim {task}` frees the task without that"
     )
 }

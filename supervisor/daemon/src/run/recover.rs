@@ -80,7 +80,7 @@ fn resources_of(
 ) -> PoolClaim {
     let run_state = RunState::read(&context.host.root.run_dir(board, run.id)).ok().flatten();
     let now = || run.profile.as_ref().map(|profile| roster.pool_claim(profile, config));
-    run_state.and_then(|run_state| run_state.share).unwrap_or_else(|| now().unwrap_or_default().with(named))
+    run_state.map_or_else(|| now().unwrap_or_default().with(named), |run_state| run_state.share)
 }
 
 /// Restores the limits of a live run. If the policy's limits cannot be enforced, returns a request to end the run,

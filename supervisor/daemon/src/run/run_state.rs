@@ -26,36 +26,24 @@ pub(crate) struct RunState {
     /// True if no other run ever has that user.
     pub exclusive_uid: bool,
     /// Worktree that the run worked in.
-    #[serde(default)]
     pub worktree: Option<Worktree>,
     /// Handling of the changes that it leaves uncommitted there.
-    #[serde(default = "no_commit")]
     pub commit: CommitMode,
     /// Git state at its start, if it works in git.
-    #[serde(default)]
     pub begun: Option<GitStart>,
     /// Profile that reviews the work if the worker asks for a review by its exit.
-    #[serde(default)]
     pub reviewer: Option<Profile>,
     /// Files of its home to keep.
-    #[serde(default)]
     pub keeping: Option<Retention>,
-    /// Limited resources that it takes; none in the state of an earlier release.
-    #[serde(default)]
-    pub share: Option<PoolClaim>,
+    /// Limited resources that it takes.
+    pub share: PoolClaim,
     /// Lane of the work and its hosts; none for a check.
-    #[serde(default)]
     pub lane: Option<LaneHosts>,
     /// Number of counted failures in a row after which the task is blocked.
     pub failure_limit: u32,
 }
 
 const FILE: &str = "daemon.json";
-
-/// Value for a state of an earlier release, which has no such field: the changes stay uncommitted.
-fn no_commit() -> CommitMode {
-    CommitMode::No
-}
 
 impl RunState {
     /// Reads the state of a run; none if it is missing or invalid.

@@ -117,7 +117,7 @@ impl Mark {
         let is_marked = environment.windows(nonce.len()).any(|window| window == nonce.as_bytes());
         let mut words = environment.split(|byte| *byte == 0);
         let root = words.find_map(|word| word.strip_prefix(ROOT_ID.as_bytes())?.strip_prefix(b"="));
-        // Workers of earlier releases have no identity of the root in their environment.
+        // A process of the run may have removed the variable.
         let is_ours = root.is_none_or(|root| root == self.root.as_bytes());
         Ok(match (is_marked, is_ours) {
             (true, true) => Some(Belongs::Surely),

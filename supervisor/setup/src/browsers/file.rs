@@ -33,8 +33,7 @@ struct Form {
 struct SessionRecord {
     id: SessionId,
     owner: Owner,
-    /// None in files of earlier releases, for a browser of an unknown user.
-    browser: Option<u32>,
+    browser: u32,
     cookie: String,
     key: String,
     began: Timestamp,
@@ -46,7 +45,7 @@ impl SessionRecord {
         SessionRecord {
             id: session.id.clone(),
             owner: session.owner.clone(),
-            browser: Some(session.browser),
+            browser: session.browser,
             cookie: hex::encode(session.cookie),
             key: hex::encode(session.key),
             began: session.began,
@@ -60,7 +59,7 @@ impl SessionRecord {
             digests: Digests { cookie: digest(&self.cookie)?, key: digest(&self.key)? },
             id: self.id,
             owner: self.owner,
-            browser: self.browser?,
+            browser: self.browser,
             began: self.began,
             used: self.used,
         })))

@@ -51,33 +51,23 @@ pub struct EndingRules {
     /// Meaning of exit 0 without a verdict.
     on_clean_exit: CleanExit,
     /// Tasks that a rate limit of the service holds.
-    #[serde(default)]
     rate_limit: RateLimit,
     /// Duration of such a hold, in seconds, if the worker does not report one.
-    #[serde(default)]
     rate_limit_pause: u64,
     /// Format of standard output.
-    #[serde(default)]
     stdout: Format,
-    #[serde(default)]
     exit_codes: ExitCodes,
     /// Time for which the service may refuse a worker that retries, in seconds; 0 for no limit.
-    #[serde(default)]
     retry_limit: u64,
     /// Session that the run was to resume.
-    #[serde(default)]
     resumed: Option<String>,
     /// Texts that the program writes if that session no longer exists.
-    #[serde(default)]
     session_gone: Vec<String>,
     /// True if standard output is the output of a terminal.
-    #[serde(default)]
     terminal: bool,
     /// True if the run was to fork that session.
-    #[serde(default)]
     is_fork: bool,
     /// Model that the program was to use.
-    #[serde(default)]
     model: Option<String>,
     /// Services that the worker contacts through brokers.
     #[serde(default, skip_serializing_if = "Services::is_empty")]

@@ -124,11 +124,11 @@ impl FileId {
                 file.read_to_end(&mut text)?;
                 file.metadata()?
             }
-            // An earlier release made no such file.
+            // Its maker was killed in between. Then no shim was ever started for it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Empty if its maker was killed in between. Then no shim was ever started for it.
+        // Empty for the same reason.
         Ok(!text.is_empty() && serde_json::from_slice(&text).ok() != Some(FileId::from_metadata(&meta)))
     }
 }

@@ -15,7 +15,6 @@ pub struct Conversation {
     /// Id of the first message, a UUID.
     pub id: String,
     /// Session of the conversation, if the form names it and the command does not.
-    #[serde(default)]
     pub resumed: Option<String>,
 }
 

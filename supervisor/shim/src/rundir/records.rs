@@ -104,15 +104,14 @@ pub struct Usage {
     /// Largest resident set of any one process, in KiB; 0 where the resident set of the confining step may be larger.
     pub max_rss_kib: u64,
     /// Bytes that were read from storage, counted in blocks of 512 bytes. Reads from the page cache, a pipe or a socket
-    /// do not count. None if the kernel does not count them, and in the record of an earlier release.
+    /// do not count. None if the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
     /// Bytes that were written toward storage, counted in blocks of 512 bytes when a page of the cache became dirty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
     /// Largest memory of all processes of the run at one time, in bytes, with their part of the page cache:
-    /// `memory.peak` of its cgroup. None without the memory controller, before Linux 5.19, and in the record of an
-    /// earlier release.
+    /// `memory.peak` of its cgroup. None without the memory controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_peak_bytes: Option<u64>,
 }
@@ -140,8 +139,8 @@ pub struct ExitRecord {
     /// The signal that ended the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// True if the kernel wrote a core file of the worker, or passed one to a program, when `signal` ended it. None if
-    /// no signal ended it, if the worker runs behind a relay, and in the record of an earlier release.
+    /// True if the kernel wrote a core file of the worker, or handed one to a program, when that signal ended it. None if no
+    /// signal did, and where the worker is behind a relay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_dumped: Option<bool>,
     /// True if the kernel's out-of-memory killer ended the worker; none if the host does not report it.
@@ -151,7 +150,7 @@ pub struct ExitRecord {
     pub stdout_tail: String,
     /// The last 4096 bytes of standard error.
     pub stderr_tail: String,
-    /// Lengths of the standard output; none if the command was never executed, and in version 1.
+    /// Lengths of the standard output; none if the command was never executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<StdoutRecord>,
     pub usage: Usage,
@@ -219,7 +218,6 @@ pub struct UnkillableRecord {
     /// Remaining processes, at most [`UnkillableRecord::NAMED`], by process id.
     pub processes: Vec<Straggler>,
     /// Number of further processes.
-    #[serde(default)]
     pub more: usize,
 }
 

@@ -53,7 +53,6 @@ pub struct RunSpec {
     /// Standard input of the command.
     pub stdin: Stdin,
     /// Protocol in which its agent takes messages while it works, the first of which is the prompt; none if it takes none.
-    #[serde(default)]
     pub conversation: Option<Conversation>,
     /// Size of the terminal that replaces standard input, output and error of the command; none without a terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,14 +62,12 @@ pub struct RunSpec {
     /// Limit on the size of the log, in bytes.
     pub log_cap: u64,
     /// Limit on the size of the file `stdout`, in bytes.
-    #[serde(default)]
     pub stdout_cap: u64,
     /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub deadline_us: Option<u64>,
     /// Time between SIGTERM and SIGKILL at the deadline, in milliseconds.
     pub grace_ms: u64,
     /// Limit on the time without progress, in milliseconds; none for no limit.
-    #[serde(default)]
     pub idle_ms: Option<u64>,
     /// Restrictions of the worker.
     pub policy: policies::Policy,
@@ -82,10 +79,8 @@ pub struct RunSpec {
     #[serde(rename = "poke")]
     pub event_socket: PathBuf,
     /// Layers that the host can enforce, as the daemon has determined. Without them, `confine` examines the host itself.
-    #[serde(default)]
     pub host: Option<policies::Support>,
     /// Lease on the workspace, which the shim takes and owns until its end.
-    #[serde(default)]
     pub lease: Option<LeaseSpec>,
 }
 
@@ -171,24 +166,20 @@ pub(crate) struct ShimSpec {
     pub(crate) nonce: String,
     pub(crate) stdin: Stdin,
     /// Protocol in which its agent takes messages while it works; none if it takes none.
-    #[serde(default)]
     pub(crate) conversation: Option<Conversation>,
     /// Size of the terminal of its worker; none without a terminal.
-    #[serde(default)]
     pub(crate) terminal: Option<TerminalSize>,
     /// File with the output of the worker.
     pub(crate) log: PathBuf,
     /// Limit on the size of the log, in bytes.
     pub(crate) log_cap: u64,
     /// Limit on the size of the file `stdout`, in bytes.
-    #[serde(default)]
     pub(crate) stdout_cap: u64,
     /// Time by which the worker has to end, in microseconds of `CLOCK_BOOTTIME`.
     pub(crate) deadline_us: Option<u64>,
     /// Time between SIGTERM and SIGKILL at the deadline, in milliseconds.
     pub(crate) grace_ms: u64,
     /// Limit on the time without progress, in milliseconds; none for no limit.
-    #[serde(default)]
     pub(crate) idle_ms: Option<u64>,
     /// User and groups of the worker.
     pub(crate) surroundings: ShimSurroundings,
@@ -196,7 +187,6 @@ pub(crate) struct ShimSpec {
     /// Datagram socket on which the daemon is notified of new records.
     #[serde(rename = "poke")]
     pub(crate) event_socket: PathBuf,
-    #[serde(default)]
     pub(crate) lease: Option<LeaseSpec>,
 }
 
@@ -206,10 +196,8 @@ pub(crate) struct ShimSurroundings {
     /// User and group of the worker; none for the daemon's.
     pub(crate) identity: Option<policies::Identity>,
     /// Pid namespace in which the worker is created; none for the host's.
-    #[serde(default)]
     pub(crate) pid_namespace: Option<policies::PidNamespace>,
     /// Path of the socket over which the shim hands out the listening socket of the run's proxy; none without a proxy.
-    #[serde(default)]
     pub(crate) proxy: Option<PathBuf>,
 }
 
@@ -219,8 +207,8 @@ mod tests {
 
     #[test]
     fn the_shim_reads_its_part_and_ignores_what_it_does_not_know() {
-        let text = r#"{"version":1,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
-            "deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
+        let text = r#"{"version":2,"board":"b","run":7,"nonce":"n","stdin":{"file":"/p"},"log":"/l","log_cap":9,
+            "stdout_cap":9,"deadline_us":null,"grace_ms":5000,"surroundings":{"identity":null,"novelty":1},"policy":42,
             "cgroup":null,"poke":"/s","novelty":[]}"#;
         let spec: ShimSpec = serde_json::from_str(text).unwrap();
         assert_eq!((spec.run, spec.stdin), (7, Stdin::File("/p".into())));

@@ -20,7 +20,7 @@ const DOCUMENT_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Stdout {
     tail: String,
-    /// None where a shim of version 1 made none.
+    /// None if it is missing: the shim could not make it, or a power loss took its name. The tail stands for it.
     file: Option<File>,
 }
 
@@ -42,7 +42,7 @@ impl Stdout {
         Ok((Stdout { tail: String::new(), file: Some(file) }, length))
     }
 
-    /// The last 4096 bytes, of what version ever.
+    /// The last 4096 bytes.
     pub fn tail(&self) -> &str {
         &self.tail
     }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_version_1_has_the_lines_of_its_tail() {
+    fn a_run_without_the_file_has_the_lines_of_its_tail() {
         assert_eq!(lines(None, "rn\nlast\n"), ["rn", "last"]);
     }
 }

@@ -147,7 +147,8 @@ fn repaired(root: &Root, name: &BoardName) -> HostCheck {
 fn beyond_repair(root: &Root, name: &BoardName, error: &OpenError) -> String {
     match error {
         // The problem is not in the rows.
-        OpenError::NewerSchema { .. }
+        OpenError::OlderFormat { .. }
+        | OpenError::NewerSchema { .. }
         | OpenError::OlderSchema { .. }
         | OpenError::Mixed { .. }
         | OpenError::Permission { .. }
@@ -210,6 +211,7 @@ mod tests {
         let found = [
             OpenError::Missing { path: path.clone() },
             OpenError::Empty { path: path.clone() },
+            OpenError::OlderFormat { path: path.clone() },
             OpenError::NewerSchema { path: path.clone(), found: 99, known: 1 },
             OpenError::OlderSchema { path: path.clone(), found: 1, known: 2 },
             OpenError::NotAFile { path },

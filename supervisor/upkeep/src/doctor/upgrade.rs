@@ -130,9 +130,8 @@ fn run_of(path: &Path, board: &BoardName, run: i64) -> Option<RunFound> {
     };
     let found = RunFound { version: Some(version), ..found };
     if !rundir::is_known(version) {
-        let (oldest, newest) = (rundir::OLDEST, rundir::VERSION);
-        let why =
-            format!("its run directory has version {version}, and this release reads {oldest} to {newest}");
+        let known = rundir::versions(rundir::OLDEST, rundir::VERSION);
+        let why = format!("its run directory has version {version}, and this release reads {known}");
         return Some(RunFound { why: Some(why), ..found });
     }
     match dir.spec() {

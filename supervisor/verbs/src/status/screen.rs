@@ -300,9 +300,9 @@ fn show_lacks(common: &BTreeSet<String>, screen: &mut Screen) {
     }
 }
 
-/// Returns true if a worker's sandbox lacks more than the common layers. A daemon of an earlier release does not report its layers.
+/// Returns true if a worker's sandbox lacks more than the common layers.
 fn lacks_more(run: &LiveRun, common: &BTreeSet<String>) -> bool {
-    run.sandbox_lacks && (run.lacks.is_empty() || run.lacks.len() > common.len())
+    run.lacks.len() > common.len()
 }
 
 /// Returns the lines below a worker: its last note, its agent's usage, missing layers other than the common ones, the

@@ -14,5 +14,5 @@ pub use self::crontab::{ENDINGS, imported, installed};
 pub use self::files::{authored_of, file_of, path_of, remove, saved_text, text_of, with_pause, write};
 pub use self::registry::{OfBoard, Schedules};
 pub use self::task_text::TaskText;
-pub use self::text::{Planned, READS_FILE, ScheduleText, reads_file};
+pub use self::text::{Planned, ScheduleText};
 pub use self::times_text::TimesText;

@@ -232,11 +232,11 @@ fn moment(written: &str, zone: Option<&str>) -> Result<Timestamp, String> {
 }
 
 /// Reason for the refusal of a command that reads a file.
-pub const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
+const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
 
 /// Returns true if a command would read a file. The daemon would read it with its own rights, for a schedule that any user
 /// or browser may have saved.
-pub fn reads_file(words: &[String]) -> bool {
+fn reads_file(words: &[String]) -> bool {
     words.iter().any(|word| word.starts_with("--body-file"))
 }
 

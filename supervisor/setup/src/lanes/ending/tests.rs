@@ -216,13 +216,6 @@ fn a_limit_without_an_end_is_not_believed() {
 }
 
 #[test]
-fn rules_that_an_earlier_release_kept_are_read() {
-    let kept = r#"{"on_clean_exit":"complete","identity":null,"exclusive_uid":false,"failure_limit":5}"#;
-    let kept: EndingRules = serde_json::from_str(kept).unwrap();
-    assert_eq!(kept, EndingRules { on_clean_exit: CleanExit::Complete, ..EndingRules::default() });
-}
-
-#[test]
 fn a_limit_that_the_proxy_has_not_seen_holds_the_task_alone() {
     let broker = "[[broker]]\nhost = 'a.example'\nheader = 'x-key'\nsecret = 'key'\n";
     let claude = rules(&format!("stdout = \"claude-stream-json\"\n{broker}"));
