@@ -135,7 +135,12 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
             let parent = directory.unwrap_or_else(|| PathBuf::from("."));
             let path = create(&parent, &name, language)?;
             let next = format!("check it with: supervisor plugin check {}", shown(&path));
-            print_change(output, "Created", &ChangedPlugin { name, path }, Some(&cli_context::repeated(&next)))
+            print_change(
+                output,
+                "Created",
+                &ChangedPlugin { name, path },
+                Some(&cli_context::repeated(&next)),
+            )
         }
         Subcommand::Check { plugin } => {
             call(client, to_check(&plugin)?, output).await.map_err(|refusal| beside(refusal, &plugin))

@@ -224,7 +224,12 @@ async fn room(call: &Call, roster: Arc<Roster>) -> Result<Capacity, Failure> {
                 let key = TaskKey { board: board.clone(), task: run.task_id };
                 let asked = ClaimInputs { policy: run.policy.as_deref(), ..ClaimInputs::by(&task) };
                 let claimant = Claimant { tenant: run.tenant, profile: run.profile };
-                Ok(StartClaim::new(key, claimant, asked, RosterAndConfig { roster: &roster, config: &config }))
+                Ok(StartClaim::new(
+                    key,
+                    claimant,
+                    asked,
+                    RosterAndConfig { roster: &roster, config: &config },
+                ))
             };
             ours.map(claim).collect::<Result<Vec<StartClaim>, kernel::Error>>()
         })

@@ -55,7 +55,11 @@ impl Bridge {
     }
 
     /// Carries out a message. Returns the reply; none if the message is not for this chat.
-    pub(super) async fn reply(&self, conversation: &mut Conversation, incoming: &IncomingMessage) -> Option<String> {
+    pub(super) async fn reply(
+        &self,
+        conversation: &mut Conversation,
+        incoming: &IncomingMessage,
+    ) -> Option<String> {
         // Panics are caught, because the service would send the message again without end.
         let answer = AssertUnwindSafe(conversation.reply_to(incoming)).catch_unwind().await;
         answer.unwrap_or_else(|_| Some("It failed inside the supervisor; its log has the reason.".to_owned()))
