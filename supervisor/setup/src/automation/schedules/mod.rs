@@ -16,5 +16,5 @@ pub use self::files::{
 };
 pub use self::registry::{OfBoard, Schedules};
 pub use self::task_text::TaskText;
-pub use self::text::{Planned, READS_FILE, ScheduleText, reads_file};
+pub use self::text::{Planned, ScheduleText, require_command};
 pub use self::times_text::TimesText;
