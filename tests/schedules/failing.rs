@@ -106,6 +106,7 @@ fn a_schedule_that_makes_nothing_for_a_blocked_task_is_named_until_the_task_is_o
     let task = told["stuck_schedules"][0]["task"].as_str().unwrap().to_owned();
     let found = fleet.json(["diagnostics"]).to_string();
     assert!(found.contains("schedule_stuck") && found.contains(&task), "{found}");
+    assert!(found.contains(&format!("supervisor unblock {task}")), "{found}");
     fleet.cli(["schedules", "pause", "stuck"]).ok();
     assert_eq!(fleet.cli(["status"]).code, 0, "its ticks are left out by a person");
 }
