@@ -5,6 +5,7 @@ use rusqlite::{Row, params};
 use super::convert::{json, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{ScheduleName, TaskId};
@@ -46,11 +47,11 @@ impl Tx<'_> {
         self.conn.list("list the schedules", &sql, [], read)
     }
 
-    /// Reads every schedule and every tick, to find a value that no reader expects.
-    pub(crate) fn read_all_schedules(&self) -> Result<(), Error> {
-        self.schedules()?;
-        let sql = format!("SELECT {TICKS} FROM schedule_ticks");
-        self.conn.scan("read all ticks", &sql, [], read_tick, |_| Ok(()))
+    pub(super) fn unread_schedules(&self) -> Result<Vec<String>, Error> {
+        let mut found = unread(self.conn, "schedules", &format!("SELECT {COLUMNS} FROM schedules"), read)?;
+        let ticks = format!("SELECT id, {TICKS} FROM schedule_ticks");
+        found.extend(unread(self.conn, "schedule_ticks", &ticks, read_tick)?);
+        Ok(found)
     }
 
     pub(crate) fn find_schedule(&self, name: &ScheduleName) -> Result<Option<Schedule>, Error> {

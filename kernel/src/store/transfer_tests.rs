@@ -165,8 +165,13 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
     crate::backup_board(&from.path, &copy, crate::Existing::Keep, "{}").unwrap();
     let other = tempfile::tempdir().unwrap();
     let restored = other.path().join("board.db");
-    crate::restore_board(&restored, &copy, crate::RunId(0), crate::Timestamp::from_micros(1), &|_| ())
-        .unwrap();
+    let terms = crate::RestoreTerms {
+        runs: crate::RunId(0),
+        now: crate::Timestamp::from_micros(1),
+        workspace: &|_| None,
+        unfit: crate::UnfitRows::Refused,
+    };
+    crate::restore_board(&restored, &copy, &terms, &|_| ()).unwrap();
 
     assert_eq!(tables(&restored), expected);
     let imported = tables(&to.path);
@@ -284,6 +289,8 @@ fn a_value_that_no_board_has_is_refused_with_its_line_and_column() {
         ("task_comments", "id", serde_json::json!(i64::MAX)),
         ("schedules", "next", serde_json::json!(i64::MAX)),
         ("sqlite_sequence", "seq", serde_json::json!(i64::MAX)),
+        ("sqlite_sequence", "seq", serde_json::json!((1_i64 << 53) - 1)),
+        ("task_runs", "nonce", serde_json::json!("=")),
     ] {
         let error = import(&Bench::new(), &with(table, column, value)).unwrap_err().to_string();
         assert!(

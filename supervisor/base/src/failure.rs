@@ -134,6 +134,7 @@ impl From<kernel::OpenError> for Failure {
             | E::Truncated { .. }
             | E::NotABoard { .. }
             | E::Foreign { .. }
+            | E::Unfit { .. }
             | E::NotAFile { .. }
             | E::Corrupt { .. }
             | E::NewerSchema { .. }

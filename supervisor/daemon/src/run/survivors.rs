@@ -95,11 +95,7 @@ impl Mark {
     /// Returns the nonce, if it is a random UUID as each claim makes one. A board that was restored or imported may have
     /// any other text there, and a short one is part of the environment of every process of the host.
     fn nonce(&self) -> Option<&str> {
-        let is_of_claim = |nonce: &&str| {
-            uuid::Uuid::try_parse(nonce)
-                .is_ok_and(|id| id.get_version_num() == 4 && id.hyphenated().to_string() == **nonce)
-        };
-        self.nonce.as_deref().filter(is_of_claim)
+        self.nonce.as_deref().filter(|nonce| kernel::is_nonce(nonce))
     }
 
     /// Returns the relation of a process by the mark that it carries; none without a mark.

@@ -5,5 +5,8 @@ mod export;
 mod import;
 mod peer_files;
 
+mod spec;
+
 pub use export::{Exported, to_file, to_stream};
 pub use import::{Imported, Importer, Places, Source, read};
+pub use spec::unfit_workspace;
