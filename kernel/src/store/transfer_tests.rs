@@ -317,6 +317,29 @@ fn an_imported_schedule_does_nothing_until_it_is_defined_on_this_host() {
 }
 
 #[test]
+fn an_imported_board_keeps_no_breaker_of_the_former_host_and_no_plugin_ahead_of_its_events() {
+    let from = full();
+    Connection::open(&from.path)
+        .unwrap()
+        .execute_batch(
+            "INSERT INTO holds (kind, scope, name, reason, placed_by, until, created_at) \
+               VALUES ('breaker', 'host', 'host', 'r', 'system:supervisor', 9000000000000000, 1), \
+                      ('manual', 'profile', 'shell', 'r', 'alice', NULL, 1); \
+             UPDATE plugin_cursors SET event_id = 4000000000",
+        )
+        .unwrap();
+    let to = Bench::new();
+
+    import(&to, &from.dump()).unwrap();
+
+    let live = to.readers.with(|view| view.holds()).unwrap();
+    assert_eq!(live.iter().map(|hold| hold.kind).collect::<Vec<_>>(), [crate::HoldKind::Manual]);
+    let cursors = to.readers.with(|view| view.plugin_cursors()).unwrap();
+    let last = to.call(|board| board.tx.last_event()).unwrap();
+    assert_eq!(cursors[0].event, last, "the next event is delivered");
+}
+
+#[test]
 fn the_policies_of_imported_tasks_are_known_before_the_import_is_kept() {
     let bench = Bench::new();
     let policy = |policy: &str, title: &str| {
