@@ -243,3 +243,32 @@ INSERT INTO task_links VALUES ('t_0000000a', 't_0000000b'), ('t_0000000b', 't_00
     fleet.wait_for("t_0000000b", "done");
     assert_eq!(fleet.json(["doctor", "--replay"])["ok"], true);
 }
+
+#[test]
+fn a_backup_with_rows_that_no_board_has_is_not_restored_and_doctor_names_such_rows() {
+    let fleet = Fleet::offline();
+    let task = fleet.create("a", "true", &["--triage"]);
+    fleet.json(["backup", "board.db"]);
+    let copy = fleet.home().join("board.db");
+    let change = |path: &std::path::Path| {
+        let conn = rusqlite::Connection::open(path).unwrap();
+        conn.execute_batch("UPDATE tasks SET workspace = '=', created_at = -1").unwrap();
+        fleet.give(path);
+    };
+    change(&copy);
+
+    let refused =
+        fleet.cli(["restore", "board.db"]).refused(1, &format!("tasks {task}: created_at is no time"));
+
+    assert!(refused.stderr.contains("unknown workspace kind \"=\""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--accept-rows"), "{}", refused.stderr);
+    assert_eq!(fleet.show(&task)["task"]["workspace"], "scratch");
+    assert!(fleet.cli(["doctor"]).stdout.contains("each value is one that a board can have"));
+    change(&fleet.root().join("boards/default/board.db"));
+    let told = fleet.cli(["doctor"]);
+    assert!(told.stdout.contains(&format!("tasks {task}: created_at is no time")), "{}", told.stdout);
+    assert_eq!(told.code, 1, "{}", told.stdout);
+    let restored = fleet.cli(["restore", "board.db", "--accept-rows"]).ok();
+    assert!(restored.stderr.contains(&format!("warning: tasks {task}: created_at")), "{}", restored.stderr);
+    assert_eq!(fleet.show(&task)["task"]["workspace"], "=");
+}

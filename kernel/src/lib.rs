@@ -102,7 +102,7 @@ pub use model::projection::{
 pub use model::proposal::{NewProposal, Proposal, ProposalKind, ProposedProfile, ReviewAnswer, ReviewTerms};
 pub use model::quota::{Bound, Quotas, SharedQuotas};
 pub use model::request::{Caller, Request};
-pub use model::run::{Holder, Purpose, Run, RunStatus};
+pub use model::run::{Holder, Purpose, Run, RunStatus, is_nonce};
 pub use model::schedule::{
     DueCommand, Missed, Overlap, Schedule, ScheduleSpec, ScheduleTick, StuckSchedule, TemplateTask,
     TickOutcome, Timing,
@@ -140,7 +140,10 @@ pub use store::open::{Schema, schema_of};
 pub use store::open_error::OpenError;
 pub use store::repair::{Loss, Repair, repair_board};
 pub use store::snapshot::{ShutdownState, leave, take_over};
-pub use transfer::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
+pub use store::values::{WorkspaceRule, unfit_rows};
+pub use transfer::backup::{
+    BackedUp, Existing, Restored, Terms as RestoreTerms, UnfitRows, backup_board, restore_board,
+};
 pub use transfer::export::{Exported, Imported, Rows};
 pub use transfer::peer::{Adopted, PeerBoard, PeerFile};
 pub use writer::{Committed, FailPoints, Writer, WriterOptions};

@@ -10,6 +10,9 @@ use crate::{
     NewTask, Readers, RunId, SeededEntropy, Start, Task, TaskId, Writer, WriterOptions, create_board,
 };
 
+/// Mark of the runs of a test.
+pub(crate) const NONCE: &str = "6f1c1b7e-3c55-4a53-9d2e-0c4a64c1b2f0";
+
 /// Returns the digest of some content.
 pub(crate) fn digest() -> crate::Digest {
     "ab".repeat(32).parse().unwrap()
@@ -220,7 +223,7 @@ pub(crate) fn start(clock: &dyn Clock) -> Start {
             rand::Rng::fill_bytes(&mut rand::rng(), &mut hash);
             hash
         },
-        nonce: "nonce".to_owned(),
+        nonce: NONCE.to_owned(),
         policy: None,
         account: None,
         log_path: None,

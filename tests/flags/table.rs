@@ -406,6 +406,14 @@ pub(super) const TABLE: &[Row] = &[
         Test("tests/pages.rs", "assignees_come_in_pages_and_stats_say_that_there_are_more"),
     ),
     ("assignees", "page", Lines("assignees --json", "assignees --json --page")),
+    (
+        "restore",
+        "accept-rows",
+        Test(
+            "tests/transfer.rs",
+            "a_backup_with_rows_that_no_board_has_is_not_restored_and_doctor_names_such_rows",
+        ),
+    ),
     ("runs", "cursor", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
     ("runs", "limit", Test("tests/pages.rs", "the_runs_of_a_task_come_in_pages")),
     ("runs", "page", Lines("runs {done} --json", "runs {done} --json --page")),

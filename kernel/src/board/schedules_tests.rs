@@ -528,6 +528,7 @@ fn a_schedule_is_stuck_while_a_task_of_an_earlier_tick_waits_for_a_person_in_any
         bench.call(move |board| act(board, &id)).unwrap();
         let stuck = bench.readers.with(|view| view.stuck_schedules()).unwrap();
         assert_eq!(stuck.len(), expected, "{waits}");
+        assert!(stuck.iter().all(|stuck| stuck.status.as_str() == waits), "{stuck:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::clock::{Timestamp, optional_seconds};
 use crate::model::id::{ScheduleName, TaskId};
+use crate::model::status::Status;
 use crate::model::task::NewTask;
 use crate::model::words::words;
 
@@ -148,6 +149,7 @@ pub struct StuckSchedule {
     pub tick: ScheduleTick,
     /// Task of an earlier tick that waits for a person.
     pub task: TaskId,
+    pub status: Status,
 }
 
 /// Command that a tick has to carry out.

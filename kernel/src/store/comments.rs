@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::actor::ActorKind;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
@@ -67,9 +68,8 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// Reads all comments, to find values that cannot be read.
-    pub(crate) fn read_all_comments(&self) -> Result<(), Error> {
-        self.conn.scan("read all comments", COMMENT, [], whole, |_| Ok(()))
+    pub(super) fn unread_comments(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "task_comments", COMMENT, whole)
     }
 }
 

@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{RunId, TaskId};
@@ -28,9 +29,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Message> {
 }
 
 impl Tx<'_> {
-    /// Reads every message to an agent, to find a value that no reader expects.
-    pub(crate) fn read_all_messages(&self) -> Result<(), Error> {
-        self.conn.scan("read all messages to agents", MESSAGE, [], read, |_| Ok(()))
+    pub(super) fn unread_messages(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "run_messages", MESSAGE, read)
     }
 
     /// Marks a run as taking messages.

@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{TaskId, Tenant};
@@ -53,6 +54,10 @@ impl Tx<'_> {
     ) -> Result<(), Error> {
         self.conn.run("change the subscription", "UPDATE notify_subs SET user_id = coalesce(?5, user_id), notifier_profile = coalesce(?6, notifier_profile) \
          WHERE task_id = ?1 AND platform = ?2 AND chat_id = ?3 AND thread_id = ?4", params![key.task_id, key.platform, key.chat_id, key.thread_id, user, notifier])
+    }
+
+    pub(super) fn unread_subscriptions(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "notify_subs", SUBSCRIPTION, read)
     }
 
     pub(crate) fn find_subscription(&self, key: &SubscriptionKey) -> Result<Option<Subscription>, Error> {

@@ -7,6 +7,9 @@ use rusqlite::ErrorCode;
 
 use crate::model::error::Error;
 
+/// Limit on the rows that a message names.
+const TOLD: usize = 5;
+
 /// Reason why a board cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -28,6 +31,9 @@ pub enum OpenError {
     /// The file has a schema that this program has not made.
     #[error("{} is not a backup of this program: {difference}", path.display())]
     Foreign { path: PathBuf, difference: String },
+    /// The file has rows that no board has.
+    #[error("{} has values that no board has: {}", path.display(), listed(rows))]
+    Unfit { path: PathBuf, rows: Vec<String> },
     /// The file is damaged.
     #[error("the board {} is damaged: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
@@ -85,6 +91,11 @@ impl OpenError {
                  nothing else has changed"
                     .to_owned(),
             ),
+            OpenError::Unfit { .. } => Some(
+                "a daemon would act on these rows; restore a backup that `supervisor backup` has written and nothing else has changed, \
+                 correct the rows in a copy of the file with sqlite3, or restore them as they are: --accept-rows"
+                    .to_owned(),
+            ),
             OpenError::NotABoard { path, .. } | OpenError::NotAFile { path } => {
                 Some(format!("move {} away if it is yours, then create the board again", path.display()))
             }
@@ -115,6 +126,13 @@ impl OpenError {
             OpenError::Io { .. } | OpenError::Sqlite { .. } => None,
         }
     }
+}
+
+/// Returns the first rows of a list, and the number of the others.
+fn listed(rows: &[String]) -> String {
+    let told = rows.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
+    let more = rows.len().saturating_sub(TOLD);
+    if more > 0 { format!("{told}; and {more} more") } else { told }
 }
 
 /// Returns the error for a board whose own rows cannot be read.

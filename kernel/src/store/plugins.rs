@@ -4,6 +4,7 @@ use rusqlite::{Row, params};
 
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::id::{EventId, PluginName};
@@ -27,6 +28,10 @@ impl Tx<'_> {
     pub(crate) fn plugin_cursors(&self) -> Result<Vec<PluginCursor>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_cursors ORDER BY plugin");
         self.conn.list("list the cursors of the plugins", &sql, [], read)
+    }
+
+    pub(super) fn unread_cursors(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "plugin_cursors", &format!("SELECT {COLUMNS} FROM plugin_cursors"), read)
     }
 
     pub(crate) fn plugin_cursor(&self, plugin: &PluginName) -> Result<Option<PluginCursor>, Error> {

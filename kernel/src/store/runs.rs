@@ -9,6 +9,7 @@ use super::columns::{self, columns};
 use super::convert::{StoredTenant, json, micros, to_json, to_json_or_null};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::error::Error;
 use crate::model::filter::Excerpt;
@@ -195,9 +196,8 @@ impl Tx<'_> {
         Ok(part)
     }
 
-    /// Reads all runs, to find values that cannot be read.
-    pub(crate) fn read_all_runs(&self) -> Result<(), Error> {
-        self.conn.scan("read all runs", &format!("SELECT {COLUMNS} FROM task_runs"), [], read, |_| Ok(()))
+    pub(super) fn unread_runs(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "task_runs", &format!("SELECT {COLUMNS} FROM task_runs"), read)
     }
 
     pub(crate) fn open_runs(&self) -> Result<Vec<Run>, Error> {

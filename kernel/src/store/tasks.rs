@@ -9,6 +9,7 @@ use super::columns::{self, Group, columns};
 use super::convert::{Columns, StoredTenant, to_json};
 use super::statement::Statement as _;
 use super::tx::Tx;
+use super::unread::unread;
 use crate::model::clock::Timestamp;
 use crate::model::commits::Commits;
 use crate::model::error::Error;
@@ -132,9 +133,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Reads all tasks, to find values that cannot be read.
-    pub(crate) fn read_all_tasks(&self) -> Result<(), Error> {
-        self.conn.scan("read all tasks", &format!("SELECT {COLUMNS} {FROM}"), [], read, |_| Ok(()))
+    pub(super) fn unread_tasks(&self) -> Result<Vec<String>, Error> {
+        unread(self.conn, "tasks", &format!("SELECT {COLUMNS} {FROM}"), read)
     }
 
     /// Calls `each` for the state of every task.

@@ -165,8 +165,13 @@ fn every_table_of_the_schema_comes_through_an_export_and_through_a_backup() {
     crate::backup_board(&from.path, &copy, crate::Existing::Keep, "{}").unwrap();
     let other = tempfile::tempdir().unwrap();
     let restored = other.path().join("board.db");
-    crate::restore_board(&restored, &copy, crate::RunId(0), crate::Timestamp::from_micros(1), &|_| ())
-        .unwrap();
+    let terms = crate::RestoreTerms {
+        runs: crate::RunId(0),
+        now: crate::Timestamp::from_micros(1),
+        workspace: &|_| None,
+        unfit: crate::UnfitRows::Refused,
+    };
+    crate::restore_board(&restored, &copy, &terms, &|_| ()).unwrap();
 
     assert_eq!(tables(&restored), expected);
     let imported = tables(&to.path);
@@ -286,6 +291,8 @@ fn a_value_that_no_board_has_is_refused_with_its_line_and_column() {
         ("task_comments", "id", serde_json::json!(i64::MAX)),
         ("schedules", "next", serde_json::json!(i64::MAX)),
         ("sqlite_sequence", "seq", serde_json::json!(i64::MAX)),
+        ("sqlite_sequence", "seq", serde_json::json!((1_i64 << 53) - 1)),
+        ("task_runs", "nonce", serde_json::json!("=")),
     ] {
         let error = import(&Bench::new(), &with(table, column, value)).unwrap_err().to_string();
         assert!(
@@ -309,6 +316,29 @@ fn an_imported_schedule_does_nothing_until_it_is_defined_on_this_host() {
     assert!(to.readers.with(|view| view.due_commands(10)).unwrap().is_empty());
     to.call(move |board| board.define_schedule(&name, &imported.spec)).unwrap();
     assert!(read().next.is_some());
+}
+
+#[test]
+fn an_imported_board_keeps_no_breaker_of_the_former_host_and_no_plugin_ahead_of_its_events() {
+    let from = full();
+    Connection::open(&from.path)
+        .unwrap()
+        .execute_batch(
+            "INSERT INTO holds (kind, scope, name, reason, placed_by, until, created_at) \
+               VALUES ('breaker', 'host', 'host', 'r', 'system:supervisor', 9000000000000000, 1), \
+                      ('manual', 'profile', 'shell', 'r', 'alice', NULL, 1); \
+             UPDATE plugin_cursors SET event_id = 4000000000",
+        )
+        .unwrap();
+    let to = Bench::new();
+
+    import(&to, &from.dump()).unwrap();
+
+    let live = to.readers.with(|view| view.holds()).unwrap();
+    assert_eq!(live.iter().map(|hold| hold.kind).collect::<Vec<_>>(), [crate::HoldKind::Manual]);
+    let cursors = to.readers.with(|view| view.plugin_cursors()).unwrap();
+    let last = to.call(|board| board.tx.last_event()).unwrap();
+    assert_eq!(cursors[0].event, last, "the next event is delivered");
 }
 
 #[test]

@@ -19,7 +19,6 @@ use serde_json::{Map, Value, json};
 
 use super::bundle;
 use super::chunks::{Chunk, Incoming, Refused, chunks};
-use super::values::unfit;
 use crate::blobs::{Blobs, Lack};
 use crate::model::cell::Cell;
 use crate::model::counted::Counted;
@@ -27,6 +26,7 @@ use crate::model::error::{EXPORT, Error};
 use crate::model::id::Tenant;
 use crate::store::migrate;
 use crate::store::tx::Tx;
+use crate::store::values::unfit_to_import;
 
 const FORMAT: &str = "supervisor-board";
 /// Version of the format. Version 1 is older than release 0.1.0.
@@ -269,7 +269,7 @@ fn insert(tx: &Tx<'_>, table: &str, known: &[String], row: Map<String, Value>) -
             return Err(format!("{table} has no column {name:?}"));
         }
         let cell = from_json(value).ok_or_else(|| format!("{table}.{name} has no value of a column"))?;
-        if let Some(why) = unfit(table, &name, &cell) {
+        if let Some(why) = unfit_to_import(table, &name, &cell) {
             return Err(format!("{table}.{name} {why}"));
         }
         values.push(cell);

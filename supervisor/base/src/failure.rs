@@ -133,6 +133,7 @@ impl From<kernel::OpenError> for Failure {
             | E::Truncated { .. }
             | E::NotABoard { .. }
             | E::Foreign { .. }
+            | E::Unfit { .. }
             | E::NotAFile { .. }
             | E::Corrupt { .. }
             | E::OlderFormat { .. }

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::run::context::Context;
 use crate::run::place::unknown_creator;
 use base::failure::Failure;
+use setup::automation::schedules::require_command;
 
 /// Number of commands of one board started per read.
 const AT_ONCE: u32 = 8;
@@ -59,6 +60,7 @@ async fn note(
 /// Runs one command until it ends. The error is the reason of its failure.
 async fn execute(context: &Context, name: &BoardName, command: &DueCommand) -> Result<(), String> {
     let root = context.service.root();
+    require_command(&command.words)?;
     let creator = creator(command)?;
     let (verb, words) = command.words.split_first().ok_or("the schedule has no command")?;
     let mut process = tokio::process::Command::new("/proc/self/exe");

@@ -101,11 +101,7 @@ impl Mark {
     /// Returns the nonce if it is a random UUID (version 4), as every claim makes it. A restored or imported board may
     /// have another text in its column, and a short text occurs in the environment of every process of the host.
     fn nonce(&self) -> Option<&str> {
-        let is_of_claim = |nonce: &&str| {
-            uuid::Uuid::try_parse(nonce)
-                .is_ok_and(|id| id.get_version_num() == 4 && id.hyphenated().to_string() == **nonce)
-        };
-        self.nonce.as_deref().filter(is_of_claim)
+        self.nonce.as_deref().filter(|nonce| kernel::is_nonce(nonce))
     }
 
     /// Returns the relation of a process to the run by its environment; none if nothing there points to the run.

@@ -3,7 +3,7 @@
 
 use kernel::{
     Clock as _, Counted, Diagnostic, Hold, HoldKind, Mail, PluginCursor, Remedy, ScheduleName, ScheduleTick,
-    Severity, StuckSchedule, SystemClock,
+    Severity, Status, StuckSchedule, SystemClock,
 };
 use serde_json::json;
 
@@ -177,12 +177,23 @@ fn untimely(name: &ScheduleName, tick: &ScheduleTick) -> DiagnosedSubject {
 }
 
 /// Reports a schedule whose ticks make nothing, because a task of an earlier tick waits for a person.
-fn waits_for_person(StuckSchedule { name, tick, task }: &StuckSchedule) -> DiagnosedSubject {
+fn waits_for_person(StuckSchedule { name, tick, task, status }: &StuckSchedule) -> DiagnosedSubject {
     let title = format!("its ticks make nothing while {task} of an earlier tick waits for a person");
-    let actions = vec![
-        Remedy::command("see what the task waits for", format!("show {task}")).suggested(),
-        Remedy::command("give the task up", format!("archive {task}")),
-    ];
+    let goes_on = match status {
+        Status::Blocked => Some(Remedy::command("let the task go on", format!("unblock {task}"))),
+        Status::Triage => Some(Remedy::command("let the task begin", format!("promote {task}"))),
+        Status::Review => Some(Remedy::command("accept its work", format!("approve {task}"))),
+        Status::Todo
+        | Status::Scheduled
+        | Status::Ready
+        | Status::Running
+        | Status::Done
+        | Status::Archived => None,
+    };
+    let mut actions =
+        vec![Remedy::command("see what the task waits for", format!("show {task}")).suggested()];
+    actions.extend(goes_on);
+    actions.push(Remedy::command("give the task up", format!("archive {task}")));
     let text = DiagnosticText { title, detail: tick.note.clone().unwrap_or_default() };
     let diagnostic = Diagnostic {
         first_seen_at: tick.decided_at,

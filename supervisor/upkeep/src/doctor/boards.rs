@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use kernel::{BoardName, Clock as _, Counted, Difference, Loss, OpenError, Readers, Repair, SystemClock};
 
 use super::{BoardFaults, CheckResult, Examination, HostCheck};
-use crate::transfer::attached;
+use crate::transfer::{attached, unfit_workspace};
 use base::failure::Failure;
 use base::paths::Root;
 
-/// Limit on the reported differences between log and board.
+/// Limit on the reported differences between log and board, and on the reported rows.
 const LISTED: usize = 10;
 
 /// Checks every board of a root.
@@ -38,6 +38,9 @@ pub(super) fn examine(
     );
     for name in &names {
         let mut of_board = vec![whole(root, name)];
+        if found.iter().all(|check| check.verdict != Verdict::Error) {
+            found.extend(rows(root, name));
+        }
         if asked.replay {
             of_board.push(replayed(root, name));
         }
@@ -61,6 +64,27 @@ fn whole(root: &Root, name: &BoardName) -> HostCheck {
             HostCheck::new(check, CheckResult::Ok, "its pages, indices, rows and references are intact")
         }
         Err(error) => HostCheck::failed(check, error.into()),
+    }
+}
+
+/// Checks the values of the rows of a sound board; none for a board that a daemon migrates first.
+fn rows(root: &Root, name: &BoardName) -> Option<Check> {
+    let subject = format!("rows {name}");
+    match kernel::unfit_rows(&root.board(name), &unfit_workspace) {
+        Ok(rows) if rows.is_empty() => {
+            Some(Check::new(subject, Verdict::Ok, "each value is one that a board can have"))
+        }
+        Ok(rows) => {
+            let told = rows.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
+            let more = rows.len().saturating_sub(TOLD);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            Some(Check::new(subject, Verdict::Error, format!("{told}{more}")).hint(
+                "another program has written these rows: with the daemon stopped, restore a backup from before, \
+                 or correct the rows with sqlite3",
+            ))
+        }
+        Err(OpenError::OlderSchema { .. }) => None,
+        Err(error) => Some(Check::failed(subject, error.into())),
     }
 }
 

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attached;
 use super::peer_files;
+use super::spec::unfit_workspace;
 use base::exit::Code;
 use base::failure::Failure;
 use service::details::Details;
@@ -189,6 +190,7 @@ fn read_rows(
         ImportSource::Lines(mut lines) => {
             let read = handle.writer()?.call(move |board| {
                 let imported = board.import(&mut lines, &blobs, &actor)?;
+                board.require_workspaces(&unfit_workspace)?;
                 terms.require(board)?;
                 match (terms.open, board.open_runs()?.first()) {
                     (OpenRuns::Refused, Some(run)) => Err(kernel::Error::conflict(
@@ -206,7 +208,13 @@ fn read_rows(
             let (stored, missing) = peer_files::take(&peer, &database, &blobs);
             let files = stored.values().map(|file| &file.sha256).collect::<BTreeSet<_>>().len();
             let adopted = handle.writer()?.call(move |board| {
-                let adopted = board.adopt(&peer, &stored, &actor)?;
+                let mut adopted = board.adopt(&peer, &stored, &actor)?;
+                let mended = board.mend_workspaces(&unfit_workspace)?;
+                if mended > 0 {
+                    adopted.changed.push(format!(
+                        "{mended} workspaces have paths that none can have here: they are scratch directories"
+                    ));
+                }
                 terms.require(board)?;
                 Ok(adopted)
             })?;

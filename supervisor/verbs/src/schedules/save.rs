@@ -16,7 +16,9 @@ use base::terminal::Screen;
 use base::time::timestamp;
 use daemon::check_workspace;
 use service::Service;
-use setup::automation::schedules::{Planned, ScheduleText, file_of, path_of, saved_text, text_of, write};
+use setup::automation::schedules::{
+    PlannedText, ScheduleText, file_of, path_of, saved_text, text_of, to_save, write,
+};
 use setup::config::definitions::Lookup;
 use setup::config::notify::NOBODY;
 
@@ -76,13 +78,11 @@ impl Verb for SaveSchedule {
             }
         };
         let (name, replace, author) = (self.name, self.replace, call.actor.uid);
-        // A text that does not parse is refused below, with the reason.
-        if let Ok(planned) = Planned::parse(&name, &text, &path_of(service.root(), &name)) {
-            call.require_policies(&planned.spec.tasks)?;
-        }
+        let path = path_of(service.root(), &name);
+        let file = to_save(&name, text, &path)?;
+        call.require_policies(&file.planned.spec.tasks)?;
         let saved = blocking("the schedule was not saved", move || {
-            let text = saved_text(&name, &text, &path_of(service.root(), &name), author)?;
-            save(&service, &name, &text, replace)
+            save(&service, &name, saved_text(&name, file, &path, author)?, replace)
         });
         let mut saved = saved.await??;
         saved.warnings.extend(unusable(&call, &saved.name).await);
@@ -95,13 +95,13 @@ impl Verb for SaveSchedule {
 pub(super) fn save(
     service: &Service,
     name: &ScheduleName,
-    text: &str,
+    file: PlannedText,
     replace: bool,
 ) -> Result<Saved, Failure> {
     let (root, path) = (service.root(), path_of(service.root(), name));
     let before = file_of(root, name);
     // A repeated request finds its own text in the file.
-    let is_repeat = || text_of(root, name).ok().flatten().is_some_and(|before| before == text);
+    let is_repeat = || text_of(root, name).ok().flatten().is_some_and(|before| before == file.text);
     if let Some(before) = before.as_ref().filter(|_| !replace && !is_repeat()) {
         return Err(Failure::new(Code::Conflict, format!("{} exists already", before.display()))
             .hint(format!("change it with `supervisor schedules edit {name}`, or replace it with --force")));
@@ -110,14 +110,11 @@ pub(super) fn save(
         return Err(Failure::new(Code::Exhausted, format!("there are {MOST} schedules already"))
             .hint("remove one with `supervisor schedules rm`"));
     }
-    let planned = Planned::parse(name, text, &path).map_err(|defect| {
-        Failure::usage(defect.to_string())
-            .hint("`supervisor help docs/schedules.md` describes the file; nothing was written")
-    })?;
+    let planned = &file.planned;
     let dispatch = check_command(&planned.spec)?;
     // A missing board is refused before anything is written.
     let board = service.board(&planned.board)?;
-    write(root, name, text)?;
+    write(root, name, &file)?;
     service.read_schedules();
     // The board runs its jobs in order, so it has the new definition when it runs this one.
     let defined = name.clone();
@@ -126,7 +123,7 @@ pub(super) fn save(
     Ok(Saved {
         name: name.clone(),
         path,
-        board: planned.board,
+        board: planned.board.clone(),
         paused: planned.spec.paused,
         next,
         warnings: {

@@ -14,6 +14,9 @@ use base::environment::with_home;
 use base::failure::Failure;
 use base::time::duration::WrittenDuration;
 
+/// Verb of every command of a schedule.
+const VERB: &str = "dispatch-fleet";
+
 /// Contents of a schedule file: at least one of `cron`, `every` and `at`, and one of `task`, `tasks` and `command`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -231,13 +234,37 @@ fn moment(written: &str, zone: Option<&str>) -> Result<Timestamp, String> {
     Ok(Timestamp::from_secs(at.timestamp().as_second()))
 }
 
-/// Reason for the refusal of a command that reads a file.
-const READS_FILE: &str = "a tick reads no file: write the text as --body instead of --body-file";
+/// Options of a command that the schedule decides.
+const DECIDED: [&str; 8] =
+    ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user", "--creator"];
 
-/// Returns true if a command would read a file. The daemon would read it with its own rights, for a schedule that any user
-/// or browser may have saved.
-fn reads_file(words: &[String]) -> bool {
-    words.iter().any(|word| word.starts_with("--body-file"))
+/// Returns the reason to refuse the words of a command. The daemon carries them out with its own rights, for a schedule
+/// of any user or browser.
+fn unfit(words: &[String]) -> Option<String> {
+    if words.first().map(String::as_str) != Some(VERB) {
+        return Some(format!(
+            "`{}` is not a command of a schedule: write {VERB} PROFILE DIRECTORY, or describe a [task]",
+            words.join(" ")
+        ));
+    }
+    if let Some(word) = words.iter().find(|word| DECIDED.iter().any(|option| word.starts_with(option))) {
+        return Some(format!("{word} is decided by the schedule; leave it out"));
+    }
+    let reads_file = words.iter().any(|word| word.starts_with("--body-file"));
+    reads_file.then(|| "a tick reads no file: write the text as --body instead of --body-file".to_owned())
+}
+
+/// Refuses a stored command that no schedule file can have now: an earlier release, a restored backup or another program
+/// has stored it.
+///
+/// # Errors
+/// The reason.
+pub fn require_command(words: &[String]) -> Result<(), String> {
+    let written = match words {
+        [verb, option, _, rest @ ..] if option == "--tick" => [std::slice::from_ref(verb), rest].concat(),
+        other => other.to_vec(),
+    };
+    unfit(&written).map_or(Ok(()), Err)
 }
 
 /// Parses a command. Leading names of programs are dropped, and only `dispatch-fleet` is permitted. The command gets the
@@ -247,17 +274,8 @@ fn command(text: &str) -> Result<Vec<String>, (&'static str, String)> {
     let words = shlex::split(text).ok_or_else(|| refuse("a quote is not closed".to_owned()))?;
     let called = words.iter().take_while(|word| ["hermes", "kanban", "supervisor"].contains(&word.as_str()));
     let mut words: Vec<String> = words.iter().skip(called.count()).map(|word| with_home(word)).collect();
-    if words.first().map(String::as_str) != Some("dispatch-fleet") {
-        return Err(refuse(format!(
-            "`{text}` is not a command of a schedule: write dispatch-fleet PROFILE DIRECTORY, or describe a [task]"
-        )));
-    }
-    let decided = ["--tick", "--root", "--board", "--json", "--dry-run", "--system", "--user", "--creator"];
-    if let Some(word) = words.iter().find(|word| decided.iter().any(|option| word.starts_with(option))) {
-        return Err(refuse(format!("{word} is decided by the schedule; leave it out")));
-    }
-    if reads_file(&words) {
-        return Err(refuse(READS_FILE.to_owned()));
+    if let Some(why) = unfit(&words) {
+        return Err(refuse(why));
     }
     if words.len() < 3 {
         return Err(refuse("write dispatch-fleet PROFILE DIRECTORY".to_owned()));
@@ -279,5 +297,22 @@ mod tests {
             assert!(refused.1.starts_with("a tick reads no file"), "{refused:?}");
         }
         assert!(command("dispatch-fleet shell /srv/fleet --body 'read the mail'").is_ok());
+    }
+
+    #[test]
+    fn a_stored_command_is_held_to_the_rule_of_the_file() {
+        let words = |text: &str| shlex::split(text).unwrap();
+        let stored = command("dispatch-fleet shell /srv/fleet --title 'at {tick}'").unwrap();
+        assert_eq!(require_command(&stored), Ok(()));
+        for (text, why) in [
+            ("dispatch-fleet --tick x shell /srv/fleet --body-file /root/key", "a tick reads no file"),
+            ("dispatch-fleet --tick x --creator 0 shell /srv/fleet", "--creator is decided"),
+            ("dispatch-fleet --tick x shell /srv/fleet --tick y", "--tick is decided"),
+            ("export --tick x --file /etc/x", "is not a command of a schedule"),
+            ("", "is not a command of a schedule"),
+        ] {
+            let refused = require_command(&words(text)).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
     }
 }
