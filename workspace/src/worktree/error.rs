@@ -166,10 +166,9 @@ impl WorktreeError {
                 "merge it (`git merge {branch}`), or keep it under another name (`git branch <name> {branch}`)"
             )),
             Self::Locked { path } => Some(format!("`git worktree unlock {}`", path.display())),
-            Self::Incomplete { .. } => Some(
-                "what could be read of it is in the repository's objects: see `git fsck --lost-found`"
-                    .to_owned(),
-            ),
+            Self::Incomplete { .. } => {
+                Some("its complete objects are in the repository: see `git fsck --lost-found`".to_owned())
+            }
             Self::Planted { .. } => {
                 Some("nothing to do: it was removed, and the branch is unchanged".to_owned())
             }

@@ -125,6 +125,26 @@ fn objects_of_git_lfs_are_taken_over_if_they_are_what_their_names_say() {
 }
 
 #[test]
+fn a_commit_of_a_run_of_which_something_is_missing_is_in_no_later_run_either() {
+    let bench = Bench::new();
+    let commit = bench.commit();
+    let tree = bench.git(&["rev-parse", &format!("{commit}^{{tree}}")]);
+    let next = bench.git(&["commit-tree", "-p", &commit, "-m", "next", &tree]);
+    // Left beside the branch, on which nothing is missing.
+    bench.point(&bench.git(&["rev-parse", "main"]));
+    fs_err::remove_file(bench.object(&tree)).unwrap();
+    bench.worktree.seal().unwrap();
+    for missing in [&commit, &next, &tree] {
+        assert!(!bench.fixture.has_object(missing), "{missing}");
+    }
+    bench.worktree.prepare(&Base::Head, None).unwrap();
+    bench.point(&next);
+    assert!(matches!(bench.worktree.seal(), Err(WorktreeError::Incomplete { .. })));
+    bench.fixture.git(&["fsck", "--full", "--strict"]);
+    bench.fixture.git(&["gc", "-q", "--prune=now"]);
+}
+
+#[test]
 fn a_run_that_was_not_sealed_is_by_the_next_preparation() {
     let bench = Bench::new();
     let commit = bench.commit();
