@@ -145,6 +145,24 @@ fn a_commit_of_a_run_of_which_something_is_missing_is_in_no_later_run_either() {
 }
 
 #[test]
+fn the_commits_of_a_run_are_on_its_branch_also_if_its_worktree_was_removed_or_moved() {
+    for words in [&["remove", "--force"][..], &["move"]] {
+        let bench = Bench::new();
+        let commit = bench.commit();
+        let elsewhere = bench.fixture.root.join("elsewhere");
+        let (tree, elsewhere) = (bench.path.to_str().unwrap(), elsewhere.to_str().unwrap());
+        let to = (words.len() == 1).then_some(elsewhere);
+        bench.fixture.git(&[&["worktree"], words, &[tree], to.as_slice()].concat());
+        let sealed = bench.worktree.seal().unwrap();
+        assert_eq!((bench.tip(), sealed.tip), (commit.clone(), Some(commit)));
+        assert!(sealed.not_kept.unwrap().contains("was removed or moved"));
+        assert!(!bench.own.exists());
+        bench.fixture.git(&["fsck", "--full"]);
+        bench.fixture.git(&["gc", "-q", "--prune=now"]);
+    }
+}
+
+#[test]
 fn a_run_that_was_not_sealed_is_by_the_next_preparation() {
     let bench = Bench::new();
     let commit = bench.commit();

@@ -51,7 +51,7 @@ impl Worktree {
         let links = self.links(&source, &self.directory());
         match open::directory(&links.tree) {
             Ok(_) => {}
-            Err(OpenError::Missing { .. }) => return Ok(Sealed::default()),
+            Err(OpenError::Missing { .. }) => return self.seal_gone(&source, &links),
             Err(error) => return Err(WorktreeError::OpenTree(error)),
         }
         let mut set_aside = self.close(&links).map_err(|source| WorktreeError::Withheld {
@@ -73,6 +73,16 @@ impl Worktree {
         set_aside.truncate(NAMED);
         let not_kept = not_kept.map(|error| error.to_string());
         Ok(Sealed { set_aside, more, tip, not_kept })
+    }
+
+    /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
+    fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
+        let private = self.private(links);
+        let Some(tip) = private.left() else { return Ok(Sealed::default()) };
+        let not_kept = private
+            .publish_commits(source)?
+            .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });
+        Ok(Sealed { tip: Some(tip.to_string()), not_kept: Some(not_kept.to_string()), ..Sealed::default() })
     }
 
     /// Leaves nothing that git follows and the worker wrote.
