@@ -156,13 +156,7 @@ impl Worktree {
             made = Made::Repaired;
         }
         if !links.has_index() {
-            let again = || -> Result<(), git2::Error> {
-                let git = Repository::open(&links.tree)?;
-                let mut index = git.index()?;
-                index.read_tree(&git.head()?.peel_to_tree()?)?;
-                index.write()
-            };
-            again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })?;
+            provide_index(links)?;
             made = Made::Repaired;
         }
         Ok(made)
@@ -303,6 +297,17 @@ impl Worktree {
         source.exclude(&path)?;
         Ok(path)
     }
+}
+
+/// Makes a lost index again, with the files of HEAD. Without an index, git takes all files for deleted.
+fn provide_index(links: &Links) -> Result<(), WorktreeError> {
+    let again = || -> Result<(), git2::Error> {
+        let git = Repository::open(&links.tree)?;
+        let mut index = git.index()?;
+        index.read_tree(&git.head()?.peel_to_tree()?)?;
+        index.write()
+    };
+    again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })
 }
 
 /// Returns true if a directory exists and is not empty.

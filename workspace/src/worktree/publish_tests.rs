@@ -387,8 +387,12 @@ fn an_index_that_cannot_be_read_is_removed_and_made_again() {
     let commit = bench.commit();
     assert_eq!(bench.worktree.seal().unwrap().set_aside, std::slice::from_ref(&index));
     assert_eq!(bench.tip(), commit);
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "");
     bench.worktree.prepare(&Base::Head, None).unwrap();
-    assert!(index.exists());
+    fs_err::remove_file(bench.metadata.join("index")).unwrap();
+    fs_err::write(bench.path.join("README"), "second").unwrap();
+    assert_eq!(bench.worktree.seal().unwrap().set_aside, Vec::<PathBuf>::new());
+    assert_eq!(bench.fixture.git_in(&bench.path, &["status", "--porcelain"]), "M README");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metadata::forget_missing;
 use super::publish::Published;
-use super::{Worktree, WorktreeError, aside};
+use super::{Worktree, WorktreeError, aside, provide_index};
 use crate::git::Source;
 use crate::irregular;
 use crate::links::Links;
@@ -68,6 +68,10 @@ impl Worktree {
             let gone = forget_missing(&source, &links, &self.branch(), None)?;
             Published { gone, ..Published::default() }
         };
+        if !links.has_index() {
+            // The next `git commit` there would delete all files. A HEAD without a commit leaves nothing to make it of.
+            source.shared(|| provide_index(&links)).unwrap_or_default();
+        }
         set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
