@@ -65,6 +65,7 @@ struct Last {
     at: Instant,
     refusing_since: Option<Instant>,
     well_at: Option<Instant>,
+    is_login_refused: bool,
 }
 
 /// Time after a refusal, or after the time that it named, within which another refusal belongs to the same series.
@@ -191,7 +192,12 @@ impl Line {
             400..500 => (before, well_at),
             _ => (None, Some(at)),
         };
-        *last = Some(Last { status, opens, at, refusing_since, well_at });
+        let is_login_refused = match status {
+            401 | 403 => true,
+            400.. => last.is_some_and(|last| last.is_login_refused),
+            _ => false,
+        };
+        *last = Some(Last { status, opens, at, refusing_since, well_at, is_login_refused });
     }
 
     fn add(&self, counted: &HostEgress) {
@@ -333,9 +339,10 @@ impl Tally {
     fn answers(&self) -> Vec<Answer> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(host, line): (&String, &Arc<Line>)| {
-            let Last { status, opens, at, refusing_since, well_at } =
+            let Last { status, opens, at, refusing_since, well_at, is_login_refused } =
                 (*line.last.lock().unwrap_or_else(PoisonError::into_inner))?;
-            Some(Answer { host: host.clone(), status, opens, at, refusing_since, well_at })
+            let host = host.clone();
+            Some(Answer { host, status, opens, at, refusing_since, well_at, is_login_refused })
         };
         lines.iter().filter_map(answer).collect()
     }
@@ -483,6 +490,18 @@ mod tests {
         assert_eq!(tally.opens(), at(40), "what it has said last counts");
         one.answered(200, None);
         assert_eq!(tally.opens(), at(10));
+    }
+
+    #[test]
+    fn a_refused_login_stands_until_the_host_accepts_a_request() {
+        let tally = Tally::default();
+        let line = tally.line("a.example:443");
+        for (status, stands) in
+            [(200, false), (401, true), (404, true), (503, true), (200, false), (404, false)]
+        {
+            line.answered(status, None);
+            assert_eq!(tally.answers()[0].is_login_refused, stands, "{status}");
+        }
     }
 
     #[test]

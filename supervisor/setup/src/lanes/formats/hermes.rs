@@ -69,6 +69,7 @@ fn status_in(why: &str) -> Option<u64> {
 mod tests {
     use shim::rundir::{Cause, ExitRecord, RunDir};
 
+    use super::super::Refuser;
     use super::*;
 
     /// Reads an output; its end is also in the exit record.
@@ -109,7 +110,7 @@ mod tests {
             said(&format!("{text}\n\n{}\n", usage_line(used, code)))
         };
         let refused = told("a warning\nHTTP 401: invalid key", false, 1);
-        assert_eq!(refused.finish, Finish::NotLoggedIn);
+        assert_eq!(refused.finish, Finish::NotLoggedIn(Refuser::Service));
         assert_eq!(refused.trouble.as_deref(), Some("HTTP 401: invalid key"));
         let outage = told("API call failed after 3 retries: HTTP 500: no", false, 1);
         assert_eq!(outage.finish, Finish::Unavailable);
