@@ -5,6 +5,7 @@ mod error;
 mod includes;
 mod layout;
 mod overrides;
+mod rights;
 mod sharing;
 
 use std::io::{Read as _, Write as _};
@@ -17,6 +18,7 @@ pub use self::configuration::own_configuration;
 pub use self::error::GitError;
 pub use self::layout::Layout;
 pub(crate) use self::overrides::overrides;
+pub use self::rights::Shut;
 use self::sharing::Sharing;
 use crate::base::Base;
 use crate::{links, open};
@@ -65,9 +67,11 @@ pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
 }
 
 /// Refuses a path that cannot have worktrees of tasks: no repository, a bare repository, a repository with its files
-/// elsewhere, such as a submodule, and a repository of another user.
+/// elsewhere, such as a submodule, and a repository of another user, or with parts that belong to one.
 pub(crate) fn usable(path: &Path) -> Result<(), GitError> {
-    Source::open(path)?.refuse_borrowing()
+    let source = Source::open(path)?;
+    source.refuse_borrowing()?;
+    source.refuse_shut()
 }
 
 /// An open repository that has a working tree.
@@ -100,7 +104,10 @@ impl Source {
                 Err(named) if named != file.join("config") => {
                     GitError::Included { path: root.clone(), file: named }
                 }
-                Err(_) | Ok(_) => GitError::Open { path: root.clone(), source },
+                Err(_) | Ok(_) => match rights::unreadable(&file) {
+                    Some(part) => GitError::Shut { path: root.clone(), part },
+                    None => GitError::Open { path: root.clone(), source },
+                },
             },
         })?;
         if git.is_bare() {
@@ -172,6 +179,22 @@ impl Source {
                 Err(GitError::Borrows { path: self.root.clone(), from: from.to_owned(), alternates })
             }
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a repository in which this process may not read or write where a worktree needs it.
+    pub(crate) fn refuse_shut(&self) -> Result<(), GitError> {
+        match rights::unusable(&self.common) {
+            Some(part) => Err(GitError::Shut { path: self.root.clone(), part }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the reason of a failed look at the repository: a part that this process may not read, or the failure itself.
+    pub(crate) fn explained(&self, failure: GitError) -> GitError {
+        match rights::unreadable(&self.common) {
+            Some(part) => GitError::Shut { path: self.root.clone(), part },
+            None => failure,
         }
     }
 

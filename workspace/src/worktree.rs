@@ -103,9 +103,10 @@ impl Worktree {
     ) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         source.refuse_borrowing()?;
+        source.refuse_shut()?;
         let directory = self.provide_directory(&source)?;
         source.shared(|| source.provide_directories(PREFIX))?;
-        let start = source.start(base)?;
+        let start = source.start(base).map_err(|error| source.explained(error))?;
         let branch = self.branch();
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
