@@ -208,6 +208,11 @@ impl Source {
         write()
     }
 
+    /// Gives a directory that a run wrote, with all that is in it, the file modes that the settings ask for.
+    pub(crate) fn share(&self, dir: &Path) -> std::io::Result<()> {
+        self.git.config().map_or(Ok(()), |settings| sharing::share(&settings, dir))
+    }
+
     fn read(&self, what: &'static str) -> impl FnOnce(git2::Error) -> GitError + use<> {
         let path = self.root.clone();
         move |source| GitError::Read { path, what, source }

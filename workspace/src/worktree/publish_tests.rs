@@ -90,6 +90,9 @@ fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
     fixture.git(&["config", "core.sharedRepository", "group"]);
     let bench = Bench::of(fixture);
     let commit = bench.commit();
+    // As the run's own umask has it.
+    let closed = std::process::Command::new("chmod").args(["-R", "go="]).arg(&bench.metadata).status();
+    assert!(closed.unwrap().success());
     bench.worktree.seal().unwrap();
     let mode = |path: &str| {
         use std::os::unix::fs::PermissionsExt as _;
@@ -97,8 +100,11 @@ fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
         format!("{:o}", meta.permissions().mode() & 0o777)
     };
     let object = format!("objects/{}", &commit[..2]);
-    for path in [object.as_str(), "refs/heads/task", "logs/refs/heads/task", "worktrees", "worktrees/t_1"] {
+    for path in [object.as_str(), "refs/heads/task", "logs/refs/heads/task", "worktrees"] {
         assert_eq!(mode(path), "775", "{path}");
+    }
+    for (path, expected) in [("", "770"), ("/index", "660"), ("/HEAD", "664")] {
+        assert_eq!(mode(&format!("worktrees/t_1{path}")), expected, "{path}");
     }
     assert_eq!(mode("refs/heads/task/t_1"), "664");
     assert_eq!(mode("../.worktrees/t_1/README"), "644");
