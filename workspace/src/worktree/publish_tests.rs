@@ -103,7 +103,7 @@ fn what_comes_into_a_repository_that_a_group_shares_is_the_groups() {
     for path in [object.as_str(), "refs/heads/task", "logs/refs/heads/task", "worktrees"] {
         assert_eq!(mode(path), "775", "{path}");
     }
-    for (path, expected) in [("", "770"), ("/index", "660"), ("/HEAD", "664")] {
+    for (path, expected) in [("", "770"), ("/index", "660"), ("/HEAD", "660")] {
         assert_eq!(mode(&format!("worktrees/t_1{path}")), expected, "{path}");
     }
     assert_eq!(mode("refs/heads/task/t_1"), "664");
