@@ -6,6 +6,7 @@ mod error;
 mod includes;
 mod layout;
 mod overrides;
+mod rights;
 mod sharing;
 
 use std::io::{Read as _, Write as _};
@@ -18,6 +19,7 @@ pub use self::configuration::own_configuration;
 pub use self::error::GitError;
 pub use self::layout::Layout;
 pub(crate) use self::overrides::overrides;
+pub use self::rights::Shut;
 use self::sharing::Sharing;
 use crate::base::Base;
 use crate::{links, open};
@@ -67,9 +69,12 @@ pub(crate) fn discover(path: &Path) -> Option<PathBuf> {
 }
 
 /// Refuses a path that cannot have worktrees of tasks: a path without a repository, a bare repository, a repository whose
-/// `.git` leads elsewhere (such as a submodule), a repository of another user, and a repository with borrowed objects.
+/// `.git` leads elsewhere (such as a submodule), a repository of another user or with parts of another user, and a
+/// repository with borrowed objects.
 pub(crate) fn usable(path: &Path) -> Result<(), GitError> {
-    Source::open(path)?.refuse_borrowing()
+    let source = Source::open(path)?;
+    source.refuse_borrowing()?;
+    source.refuse_shut()
 }
 
 /// Open repository with a working tree.
@@ -102,7 +107,10 @@ impl Source {
                 Err(named) if named != file.join("config") => {
                     GitError::Included { path: root.clone(), file: named }
                 }
-                Err(_) | Ok(_) => GitError::Open { path: root.clone(), source },
+                Err(_) | Ok(_) => match rights::unreadable(&file) {
+                    Some(part) => GitError::Shut { path: root.clone(), part },
+                    None => GitError::Open { path: root.clone(), source },
+                },
             },
         })?;
         if git.is_bare() {
@@ -179,6 +187,22 @@ impl Source {
         }
     }
 
+    /// Refuses a repository in which this process may not read or write where a worktree needs it.
+    pub(crate) fn refuse_shut(&self) -> Result<(), GitError> {
+        match rights::unusable(&self.common) {
+            Some(part) => Err(GitError::Shut { path: self.root.clone(), part }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the reason of a failed look at the repository: a part that this process may not read, or the failure itself.
+    pub(crate) fn explained(&self, failure: GitError) -> GitError {
+        match rights::unreadable(&self.common) {
+            Some(part) => GitError::Shut { path: self.root.clone(), part },
+            None => failure,
+        }
+    }
+
     pub(crate) fn git(&self) -> &Repository {
         &self.git
     }
@@ -187,6 +211,11 @@ impl Source {
     pub(crate) fn shared<T>(&self, write: impl FnOnce() -> T) -> T {
         let _sharing = self.git.config().ok().and_then(|settings| Sharing::begin(&settings));
         write()
+    }
+
+    /// Gives a directory that a run wrote, with all that is in it, the file modes that the settings ask for.
+    pub(crate) fn share(&self, dir: &Path) -> std::io::Result<()> {
+        self.git.config().map_or(Ok(()), |settings| sharing::share(&settings, dir))
     }
 
     fn read(&self, what: &'static str) -> impl FnOnce(git2::Error) -> GitError + use<> {

@@ -74,7 +74,7 @@ pub use claims::{Claims, Unfounded};
 pub use code::{Code, Origin};
 pub use directory::DirectoryError;
 pub use error::{Failure, WorkspaceError};
-pub use git::{GitError, Layout, own_configuration};
+pub use git::{GitError, Layout, Shut, own_configuration};
 pub use irregular::{Irregular, IrregularKind};
 pub use job::{Effort, Job, Outcome};
 pub use lease::{Lease, sweep_leases};

@@ -102,9 +102,10 @@ impl Worktree {
     ) -> Result<Prepared, WorktreeError> {
         let source = Source::open(&self.repository)?;
         source.refuse_borrowing()?;
+        source.refuse_shut()?;
         let directory = self.provide_directory(&source)?;
         source.shared(|| source.provide_directories(PREFIX))?;
-        let start = source.start(base)?;
+        let start = source.start(base).map_err(|error| source.explained(error))?;
         let branch = self.branch();
         let links = self.links(&source, &directory);
         let mut note = Note::take(&directory, &self.id)?;
@@ -155,13 +156,7 @@ impl Worktree {
             made = Preparation::Repaired;
         }
         if !links.has_index() {
-            let again = || -> Result<(), git2::Error> {
-                let git = Repository::open(&links.tree)?;
-                let mut index = git.index()?;
-                index.read_tree(&git.head()?.peel_to_tree()?)?;
-                index.write()
-            };
-            again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })?;
+            provide_index(links)?;
             made = Preparation::Repaired;
         }
         Ok(made)
@@ -302,6 +297,17 @@ impl Worktree {
         source.exclude(&path)?;
         Ok(path)
     }
+}
+
+/// Makes a lost index again, with the files of HEAD. Without an index, git takes all files for deleted.
+fn provide_index(links: &Links) -> Result<(), WorktreeError> {
+    let again = || -> Result<(), git2::Error> {
+        let git = Repository::open(&links.tree)?;
+        let mut index = git.index()?;
+        index.read_tree(&git.head()?.peel_to_tree()?)?;
+        index.write()
+    };
+    again().map_err(|source| WorktreeError::Index { path: links.tree.clone(), source })
 }
 
 /// Returns true if a directory exists and is not empty.

@@ -100,6 +100,21 @@ fn what_is_arranged_for_a_run_is_read_and_written_as_it_is_meant() {
 }
 
 #[test]
+fn an_empty_directory_takes_the_place_of_one_of_any_group() {
+    // Any number that is no group of the caller.
+    const GROUP: u32 = 54_321;
+    for lab in labs().filter(|lab| is_root() && lab.has_view()) {
+        let fresh = lab.path("shared");
+        fs::create_dir(&fresh).unwrap();
+        chown(&fresh, Some(lab.uid), Some(GROUP)).unwrap();
+        let steps = vec![Arrange::Fresh { at: fresh.clone().into() }];
+        let around =
+            Surroundings { arrangement: Arrangement { steps, ..Arrangement::default() }, ..lab.around() };
+        assert_eq!(lab.probe_in("default", &around, "", &["list", &fresh]), "OPEN", "{:?}", lab.caller);
+    }
+}
+
+#[test]
 fn what_the_host_does_not_permit_on_a_mount_no_run_is_permitted() {
     for lab in labs().filter(|lab| lab.caller == Caller::Root && lab.has_view()) {
         let place = lab.path("opt");

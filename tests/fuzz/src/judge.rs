@@ -102,7 +102,7 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
         let usual = take_hook();
         set_hook(Box::new(move |panic| {
             let is_ours = SAID.with_borrow_mut(|panic_text| {
-                panic_text.as_mut().map(|panic_text| *panic_text = panic_text(panic)).is_some()
+                panic_text.as_mut().map(|text| *text = panic_text(panic)).is_some()
             });
             if !is_ours {
                 usual(panic);

@@ -111,6 +111,9 @@ impl Private<'_> {
         }
         gone.extend(forget_missing(source, &written, &self.branch, Some(objects))?);
         if written.metadata != self.links.metadata {
+            // Other members of the group read the metadata of all worktrees when they pack or check the repository.
+            let failed = |source| WorktreeError::Private { path: written.metadata.clone(), source };
+            source.share(&written.metadata).map_err(failed)?;
             self.exchange(&written.metadata)?;
         }
         // The files have other paths since the exchange.

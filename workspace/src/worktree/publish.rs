@@ -49,6 +49,24 @@ impl Private<'_> {
         references.map(|not_kept| Published { gone, not_kept })
     }
 
+    /// Takes over the objects and references alone, and removes the private part: the metadata is of no use without the
+    /// worktree. Returns the reason why not all tags and stashes are kept.
+    pub(crate) fn publish_commits(&self, source: &Source) -> Result<Option<WorktreeError>, WorktreeError> {
+        let Some(given) = self.given() else { return Ok(None) };
+        let references = source.shared(|| {
+            let mut objects = self.take_objects(source)?;
+            Ok(self.take_references(source, given, &mut objects))
+        });
+        match references {
+            // A later try may find the space.
+            Err(error @ WorktreeError::Store { .. }) => Err(error),
+            references => {
+                self.discard()?;
+                references?
+            }
+        }
+    }
+
     /// Takes over the objects, then the references and the metadata: each step names only objects that the steps before it have
     /// put into the repository. Returns the result for the references, and the removed files of the metadata.
     fn take_over(&self, source: &Source, given: Oid) -> Result<TakenOver, WorktreeError> {

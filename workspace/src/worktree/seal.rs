@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metadata::forget_missing;
 use super::publish::Published;
-use super::{Worktree, WorktreeError, aside};
+use super::{Worktree, WorktreeError, aside, provide_index};
 use crate::git::Source;
 use crate::irregular;
 use crate::links::Links;
@@ -50,7 +50,7 @@ impl Worktree {
         let links = self.links(&source, &self.directory());
         match open::directory(&links.tree) {
             Ok(_) => {}
-            Err(OpenError::Missing { .. }) => return Ok(Sealed::default()),
+            Err(OpenError::Missing { .. }) => return self.seal_gone(&source, &links),
             Err(error) => return Err(WorktreeError::OpenTree(error)),
         }
         let mut set_aside = self.close(&links).map_err(|source| WorktreeError::Withheld {
@@ -67,11 +67,25 @@ impl Worktree {
             let gone = forget_missing(&source, &links, &self.branch(), None)?;
             Published { gone, ..Published::default() }
         };
+        if !links.has_index() {
+            // The next `git commit` there would delete all files. A HEAD without a commit leaves nothing to make it of.
+            source.shared(|| provide_index(&links)).unwrap_or_default();
+        }
         set_aside.extend(gone);
         let more = set_aside.len().saturating_sub(NAMED);
         set_aside.truncate(NAMED);
         let not_kept = not_kept.map(|error| error.to_string());
         Ok(Sealed { set_aside, more, tip, not_kept })
+    }
+
+    /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
+    fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
+        let private = self.private(links);
+        let Some(tip) = private.left() else { return Ok(Sealed::default()) };
+        let not_kept = private
+            .publish_commits(source)?
+            .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });
+        Ok(Sealed { tip: Some(tip.to_string()), not_kept: Some(not_kept.to_string()), ..Sealed::default() })
     }
 
     /// Leaves nothing that git follows and the worker wrote.

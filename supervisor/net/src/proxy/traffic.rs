@@ -65,6 +65,7 @@ struct LastResponse {
     at: Instant,
     refusing_since: Option<Instant>,
     well_at: Option<Instant>,
+    is_login_refused: bool,
 }
 
 /// Time after a refusal, or after the time that it named, within which another refusal belongs to the same series.
@@ -191,7 +192,12 @@ impl HostTraffic {
             400..500 => (before, well_at),
             _ => (None, Some(at)),
         };
-        *last = Some(LastResponse { status, opens, at, refusing_since, well_at });
+        let is_login_refused = match status {
+            401 | 403 => true,
+            400.. => last.is_some_and(|last| last.is_login_refused),
+            _ => false,
+        };
+        *last = Some(LastResponse { status, opens, at, refusing_since, well_at, is_login_refused });
     }
 
     fn add(&self, counted: &HostEgress) {
@@ -334,9 +340,10 @@ impl Traffic {
     fn responses(&self) -> Vec<HostReply> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = |(name, host): (&String, &Arc<HostTraffic>)| {
-            let LastResponse { status, opens, at, refusing_since, well_at } =
+            let LastResponse { status, opens, at, refusing_since, well_at, is_login_refused } =
                 (*host.last_response.lock().unwrap_or_else(PoisonError::into_inner))?;
-            Some(HostReply { host: name.clone(), status, opens, at, refusing_since, well_at })
+            let host = name.clone();
+            Some(HostReply { host, status, opens, at, refusing_since, well_at, is_login_refused })
         };
         hosts.iter().filter_map(answer).collect()
     }
@@ -488,6 +495,18 @@ mod tests {
         assert_eq!(traffic.opens(), at(40), "what it has said last counts");
         one.answered(200, None);
         assert_eq!(traffic.opens(), at(10));
+    }
+
+    #[test]
+    fn a_refused_login_stands_until_the_host_accepts_a_request() {
+        let tally = Tally::default();
+        let line = tally.line("a.example:443");
+        for (status, stands) in
+            [(200, false), (401, true), (404, true), (503, true), (200, false), (404, false)]
+        {
+            line.answered(status, None);
+            assert_eq!(tally.answers()[0].is_login_refused, stands, "{status}");
+        }
     }
 
     #[test]

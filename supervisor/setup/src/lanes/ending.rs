@@ -267,7 +267,7 @@ impl Facts<'_> {
                     named.filter(|until| *until > ended_at).map_or(pause, |until| until.max(shortest));
                 EndCause::RateLimited { until: until.min(ended_at.after(LONGEST_LIMIT)) }
             }
-            Finish::NotLoggedIn => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
+            Finish::NotLoggedIn(_) => EndCause::NotLoggedIn { until: ended_at.after(LOGIN_PAUSE) },
             Finish::OwnLimit(limit) => EndCause::OwnLimit(limit),
             Finish::Unavailable => EndCause::RateLimited { until: ended_at.after(OUTAGE_PAUSE) },
             Finish::Well | Finish::Unsaid | Finish::Failed => match (record.code, record.signal) {
@@ -304,7 +304,7 @@ pub fn cause_of_requested_end(cause: &Cause) -> Option<EndCause> {
 fn is_cut_short(record: &ExitRecord, reported: Finish) -> bool {
     let is_unsaid = match reported {
         Finish::Well | Finish::Unsaid | Finish::Failed => true,
-        Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable | Finish::OwnLimit(_) => false,
+        Finish::RateLimited(_) | Finish::NotLoggedIn(_) | Finish::Unavailable | Finish::OwnLimit(_) => false,
     };
     let is_short = match record.cause {
         Cause::Exited => record.code.is_some_and(|code| code != 0),
@@ -317,7 +317,7 @@ fn is_cut_short(record: &ExitRecord, reported: Finish) -> bool {
 /// Returns true if the agent's last report is a refusal or a failure of its service.
 fn waits_for_service(reported: Finish) -> bool {
     match reported {
-        Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable => true,
+        Finish::RateLimited(_) | Finish::NotLoggedIn(_) | Finish::Unavailable => true,
         Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => false,
     }
 }
@@ -335,7 +335,7 @@ pub fn not_before(cause: EndCause, opens: Option<Timestamp>) -> EndCause {
 fn rank(finish: Finish) -> u8 {
     match finish {
         Finish::RateLimited(_) => 4,
-        Finish::NotLoggedIn => 5,
+        Finish::NotLoggedIn(_) => 5,
         Finish::OwnLimit(_) => 6,
         Finish::Unavailable => 7,
         Finish::Well | Finish::Failed | Finish::Unsaid => 8,

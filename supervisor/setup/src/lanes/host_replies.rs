@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kernel::{Clock as _, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::formats::{Finish, Reset, by_status, is_bad_login};
+use super::formats::{Finish, Refuser, Reset, by_status};
 use super::lane::Lane;
 
 /// Last reply of a host that has a broker.
@@ -24,6 +24,8 @@ pub struct HostReply {
     pub refusing_since: Option<Instant>,
     /// Time of the last successful reply.
     pub well_at: Option<Instant>,
+    /// True if the host refused the login, and has accepted no request since.
+    pub is_login_refused: bool,
 }
 
 /// Contact of a run with the services of its lane, as the run's proxy saw it.
@@ -82,15 +84,17 @@ impl Services {
         self.of_services(answers).max_by_key(|answer| answer.at)
     }
 
-    /// Checks a worker's claim about its service. A claim that stems from a reply of the proxy itself is a plain failure,
-    /// because the service has said nothing.
+    /// Checks a worker's claim about its service. A claim that may stem from a reply of the proxy itself is a plain
+    /// failure, because the service has said nothing. Refused hosts beside the service, such as statistics, do not matter
+    /// to a claim that stems from the service alone.
     pub(super) fn believed(&self, claim: Finish, contact: &Contact) -> Finish {
         let is_of_service = match claim {
             // A broker has read the status of the service.
-            Finish::NotLoggedIn if self.last(&contact.replies).is_some() => {
-                self.of_services(&contact.replies).any(|answer| is_bad_login(answer.status))
+            Finish::NotLoggedIn(_) if self.last(&contact.replies).is_some() => {
+                self.of_services(&contact.replies).any(|answer| answer.is_login_refused)
             }
-            Finish::NotLoggedIn => contact.refused == OwnRefusal::None,
+            Finish::NotLoggedIn(Refuser::Service) => contact.refused != OwnRefusal::Service,
+            Finish::NotLoggedIn(Refuser::Unclear) => contact.refused == OwnRefusal::None,
             Finish::Unavailable => contact.refused != OwnRefusal::Service,
             Finish::Well | Finish::Unsaid | Finish::Failed | Finish::RateLimited(_) | Finish::OwnLimit(_) => {
                 true
@@ -117,8 +121,8 @@ impl Services {
             // The reply names a time to retry, as a rate limit does.
             Finish::Unavailable if reset.is_some() => Finish::RateLimited(reset),
             // The key was accepted before, so only this request is refused.
-            Finish::NotLoggedIn if last.well_at.is_some() => return None,
-            refused @ (Finish::RateLimited(_) | Finish::NotLoggedIn | Finish::Unavailable) => refused,
+            Finish::NotLoggedIn(_) if last.well_at.is_some() => return None,
+            refused @ (Finish::RateLimited(_) | Finish::NotLoggedIn(_) | Finish::Unavailable) => refused,
             Finish::Well | Finish::Unsaid | Finish::Failed | Finish::OwnLimit(_) => return None,
         };
         Some(Refusal {
@@ -157,7 +161,8 @@ pub(super) mod tests {
         let at = first + Duration::from_secs(seconds);
         let refusing_since = Some(first).filter(|_| status >= 400);
         let well_at = Some(at).filter(|_| status < 400);
-        HostReply { host: host.to_owned(), status, opens: None, at, refusing_since, well_at }
+        let is_login_refused = matches!(status, 401 | 403);
+        HostReply { host: host.to_owned(), status, opens: None, at, refusing_since, well_at, is_login_refused }
     }
 
     fn services() -> Services {
@@ -176,7 +181,7 @@ pub(super) mod tests {
         assert_eq!(refusal(std::slice::from_ref(&limited)), Some(Finish::RateLimited(None)));
         let later = |status| [limited.clone(), answer(first, "b.example:8443", status, 6)];
         assert_eq!(refusal(&later(200)), None);
-        assert_eq!(refusal(&later(401)), Some(Finish::NotLoggedIn));
+        assert_eq!(refusal(&later(401)), Some(Finish::NotLoggedIn(Refuser::Service)));
         assert_eq!(refusal(&later(502)), Some(Finish::Unavailable));
         assert_eq!(refusal(&later(404)), None, "it has refused that request alone");
         assert_eq!(
@@ -191,16 +196,18 @@ pub(super) mod tests {
     #[test]
     fn a_reply_of_the_proxy_itself_is_no_reply_of_the_service() {
         let (services, first) = (services(), Instant::now());
-        let (login, outage) = (Finish::NotLoggedIn, Finish::Unavailable);
+        let (login, outage) = (Finish::NotLoggedIn(Refuser::Unclear), Finish::Unavailable);
+        let of_service = Finish::NotLoggedIn(Refuser::Service);
         let claim = |claim, answers: &[HostReply], refused| {
             services.believed(claim, &Contact { replies: answers.to_vec(), refused })
         };
-        for (refused, of_login, of_outage) in [
-            (OwnRefusal::None, login, outage),
-            (OwnRefusal::AnyHost, Finish::Failed, outage),
-            (OwnRefusal::Service, Finish::Failed, Finish::Failed),
+        for (refused, of_login, of_401, of_outage) in [
+            (OwnRefusal::None, login, of_service, outage),
+            (OwnRefusal::AnyHost, Finish::Failed, of_service, outage),
+            (OwnRefusal::Service, Finish::Failed, Finish::Failed, Finish::Failed),
         ] {
             assert_eq!(claim(login, &[], refused), of_login, "{refused:?}");
+            assert_eq!(claim(of_service, &[], refused), of_401, "{refused:?}");
             assert_eq!(claim(outage, &[], refused), of_outage, "{refused:?}");
             let limited = Finish::RateLimited(None);
             assert_eq!(claim(limited, &[], refused), limited, "{refused:?}");
@@ -210,6 +217,9 @@ pub(super) mod tests {
             assert_eq!(claim(login, &answers, OwnRefusal::AnyHost), believed, "{status}");
             assert_eq!(claim(login, &answers, OwnRefusal::None), believed, "{status}");
         }
+        // The service has refused another request since, and accepted none.
+        let later = Answer { is_login_refused: true, ..answer(first, "a.example:443", 404, 5) };
+        assert_eq!(claim(login, &[later], OwnRefusal::AnyHost), login);
         let other = [answer(first, "other.example:443", 401, 5)];
         assert_eq!(claim(login, &other, OwnRefusal::AnyHost), Finish::Failed);
     }
@@ -229,7 +239,10 @@ pub(super) mod tests {
     fn a_key_that_was_accepted_is_no_missing_login_and_an_old_answer_says_nothing() {
         let (services, first) = (services(), Instant::now());
         let refused = answer(first, "a.example:443", 403, 5);
-        assert_eq!(services.refusal(std::slice::from_ref(&refused)).unwrap().finish, Finish::NotLoggedIn);
+        assert_eq!(
+            services.refusal(std::slice::from_ref(&refused)).unwrap().finish,
+            Finish::NotLoggedIn(Refuser::Unclear)
+        );
         let known = HostReply { well_at: Some(first), ..refused };
         assert_eq!(services.refusal(&[known]), None);
         let old = answer(first, "a.example:443", 429, 1);

@@ -84,6 +84,7 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Refuser;
     use super::*;
 
     fn report_of(lines: &[&str]) -> WorkerReport {
@@ -124,10 +125,10 @@ mod tests {
         assert_eq!(of(r#"{"id":2,"error":{"message":"quota exceeded"}}"#), Finish::RateLimited(None));
         assert_eq!(
             of(r#"{"id":2,"error":{"message":"Internal error","data":{"details":"status: 401"}}}"#),
-            Finish::NotLoggedIn
+            Finish::NotLoggedIn(Refuser::Service)
         );
         let by_code = |code: i32| of(&format!(r#"{{"id":2,"error":{{"code":{code},"message":"no"}}}}"#));
-        assert_eq!(by_code(401), Finish::NotLoggedIn);
+        assert_eq!(by_code(401), Finish::NotLoggedIn(Refuser::Service));
         assert_eq!(by_code(429), Finish::RateLimited(None));
         assert_eq!(by_code(500), Finish::Unavailable);
         assert_eq!(by_code(-32603), Finish::Failed);

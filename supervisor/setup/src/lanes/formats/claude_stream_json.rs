@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::events::{Count, Dollars, Moment, each, or_default};
-use super::{Finish, Reset, WorkerReport, final_message, name, service, trouble};
+use super::{Finish, Refuser, Reset, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
@@ -237,9 +237,12 @@ fn finish(ended: &Ended, service: &Service) -> Finish {
     if service.is_rejected || ended.terminal_reason.as_deref() == Some("blocking_limit") {
         return Finish::RateLimited(service.reset);
     }
-    match ended.api_error_status.0 {
-        0 => ended.result.as_deref().map_or(Finish::Failed, service::by_words),
-        status => service::by_status(status, service.reset),
+    let by_words = ended.result.as_deref().map_or(Finish::Failed, service::by_words);
+    match (service::by_status(ended.api_error_status.0, service.reset), by_words) {
+        _ if ended.api_error_status.0 == 0 => by_words,
+        // The text has the body of the reply.
+        (Finish::NotLoggedIn(_), by_words @ Finish::NotLoggedIn(Refuser::Service)) => by_words,
+        (by_status, _) => by_status,
     }
 }
 
@@ -339,8 +342,19 @@ mod tests {
         let error = |more: &str| format!(r#"{{"type":"result","subtype":"success","is_error":true,{more}}}"#);
         let limit = error(r#""result":"limit","api_error_status":429"#);
         let table = [
-            (vec![error(r#""result":"no","api_error_status":401"#)], Finish::NotLoggedIn),
-            (vec![error(r#""result":"Not logged in · Please run /login""#)], Finish::NotLoggedIn),
+            (vec![error(r#""result":"no","api_error_status":401"#)], Finish::NotLoggedIn(Refuser::Service)),
+            (
+                vec![error(r#""result":"Not logged in · Please run /login""#)],
+                Finish::NotLoggedIn(Refuser::Unclear),
+            ),
+            (
+                vec![error(r#""result":"API Error: 403 {\"error\":1}","api_error_status":403"#)],
+                Finish::NotLoggedIn(Refuser::Service),
+            ),
+            (
+                vec![error(r#""result":"403 no","api_error_status":403"#)],
+                Finish::NotLoggedIn(Refuser::Unclear),
+            ),
             (vec![error(r#""result":"no","api_error_status":500"#)], Finish::Unavailable),
             (vec![error(r#""result":"odd","api_error_status":null"#)], Finish::Failed),
             (vec![limit.clone()], Finish::RateLimited(None)),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::events::{Count, each};
-use super::{Finish, WorkerReport, final_message, name, service, trouble};
+use super::{Finish, Refuser, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ fn finish(error: &Value) -> Finish {
             limited @ Finish::RateLimited(_) => limited,
             _ => Finish::RateLimited(None),
         },
-        (Some("unauthorized"), _) => Finish::NotLoggedIn,
+        (Some("unauthorized"), _) => Finish::NotLoggedIn(Refuser::Service),
         (Some("serverOverloaded" | "internalServerError"), _) => Finish::Unavailable,
         (_, Some(status)) if service::by_status(status, None) != Finish::Failed => {
             service::by_status(status, None)
@@ -170,7 +170,7 @@ mod tests {
     fn each_error_has_one_meaning() {
         let table = [
             (r#""usageLimitExceeded""#, "no more", Finish::RateLimited(None)),
-            (r#""unauthorized""#, "no", Finish::NotLoggedIn),
+            (r#""unauthorized""#, "no", Finish::NotLoggedIn(Refuser::Service)),
             (r#""serverOverloaded""#, "no", Finish::Unavailable),
             (r#"{"responseTooManyFailedAttempts":{"httpStatusCode":429}}"#, "no", Finish::RateLimited(None)),
             (r#"{"responseTooManyFailedAttempts":{"httpStatusCode":500}}"#, "no", Finish::Unavailable),

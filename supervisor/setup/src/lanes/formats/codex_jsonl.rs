@@ -147,6 +147,7 @@ struct Kind {
 mod tests {
     use std::time::Duration;
 
+    use super::super::Refuser;
     use super::super::Reset;
     use super::*;
 
@@ -199,7 +200,7 @@ mod tests {
             (vec![failed("odd")], Finish::Failed),
             (vec![failed("exceeded retry limit, last status: 429")], Finish::RateLimited(None)),
             (vec![failed("usage limit reached, try again in 20 minutes")], after(1200)),
-            (vec![error("unexpected status 401 Unauthorized")], Finish::NotLoggedIn),
+            (vec![error("unexpected status 401 Unauthorized")], Finish::NotLoggedIn(Refuser::Service)),
             (
                 vec![error("exceeded retry limit, last status: 502"), r#"{"type":"turn.failed"}"#.to_owned()],
                 Finish::Unavailable,

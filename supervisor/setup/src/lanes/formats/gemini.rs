@@ -10,7 +10,7 @@ use kernel::{OwnLimit, Spent};
 use serde::Deserialize;
 
 use super::events::{Count, each};
-use super::{Finish, MESSAGE_BYTES, WorkerReport, final_message, name, service, trouble};
+use super::{Finish, MESSAGE_BYTES, Refuser, WorkerReport, final_message, name, service, trouble};
 use shim::lenient;
 use shim::rundir::Stdout;
 
@@ -147,7 +147,7 @@ fn failed(error: &Failure) -> (Finish, Option<String>) {
     let words = error.message.as_deref().or(error.kind.as_deref()).unwrap_or_default();
     let finish = match (error.code.0, error.kind.as_deref()) {
         (53, _) | (_, Some("FatalTurnLimitedError")) => Finish::OwnLimit(OwnLimit::Turns),
-        (41, _) | (_, Some("FatalAuthenticationError")) => Finish::NotLoggedIn,
+        (41, _) | (_, Some("FatalAuthenticationError")) => Finish::NotLoggedIn(Refuser::Unclear),
         (status @ 100.., _) => service::by_status(status, None),
         _ => service::by_words(words),
     };
@@ -221,7 +221,10 @@ mod tests {
                 vec![error(r#""type":"FatalTurnLimitedError","message":"Reached max session turns""#)],
                 Finish::OwnLimit(OwnLimit::Turns),
             ),
-            (vec![error(r#""type":"FatalAuthenticationError","message":"no key""#)], Finish::NotLoggedIn),
+            (
+                vec![error(r#""type":"FatalAuthenticationError","message":"no key""#)],
+                Finish::NotLoggedIn(Refuser::Unclear),
+            ),
             (vec![error(r#""message":"Attempt 10 failed with status 429""#)], Finish::RateLimited(None)),
             (vec![error(r#""message":"got status: 503""#)], Finish::Unavailable),
             (vec![error(r#""type":"Error","message":"odd""#)], Finish::Failed),
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!((session.as_deref(), model.as_deref()), (Some("5d1e"), Some("gemini-3-pro")));
         assert_eq!((input_tokens, cached_tokens, output_tokens), (20, 4, 10));
         let refused = document(r#"{"error":{"type":"Error","message":"no","code":41}}"#);
-        assert_eq!(refused.finish, Finish::NotLoggedIn);
+        assert_eq!(refused.finish, Finish::NotLoggedIn(Refuser::Unclear));
         let refused = document(r#"{"error":{"message":"no","code":429}}"#);
         assert_eq!(refused.finish, Finish::RateLimited(None));
         assert_eq!(document("{\"response\":").finish, Finish::Unsaid);

@@ -70,6 +70,7 @@ fn status_in(why: &str) -> Option<u64> {
 mod tests {
     use shim::rundir::{Cause, ExitRecord, RunDir};
 
+    use super::super::Refuser;
     use super::*;
 
     /// Reads an output; its end is also in the exit record.
@@ -111,7 +112,7 @@ mod tests {
             report_of(&format!("{text}\n\n{}\n", usage_line(used, code)))
         };
         let refused = report("a warning\nHTTP 401: invalid key", false, 1);
-        assert_eq!(refused.finish, Finish::NotLoggedIn);
+        assert_eq!(refused.finish, Finish::NotLoggedIn(Refuser::Service));
         assert_eq!(refused.trouble.as_deref(), Some("HTTP 401: invalid key"));
         let outage = report("API call failed after 3 retries: HTTP 500: no", false, 1);
         assert_eq!(outage.finish, Finish::Unavailable);

@@ -23,7 +23,7 @@ mod text;
 pub use self::hermes::usage_line;
 pub(super) use self::readable::Readable;
 pub use self::readable::shown;
-pub(super) use self::service::{by_status, is_bad_login};
+pub(super) use self::service::by_status;
 
 use std::fmt;
 use std::time::Duration;
@@ -203,11 +203,20 @@ pub(super) enum Finish {
     /// The service refuses it, until a time if one was named.
     RateLimited(Option<Reset>),
     /// The service refuses its login, or it has none.
-    NotLoggedIn,
+    NotLoggedIn(Refuser),
     /// The worker met a limit that its lane sets.
     OwnLimit(OwnLimit),
     /// The service fails or is unreachable.
     Unavailable,
+}
+
+/// Author of the reply by which a worker has no login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refuser {
+    /// The service: no reply of a run's proxy has this form.
+    Service,
+    /// The service, the run's proxy or the agent itself.
+    Unclear,
 }
 
 /// Time at which a service accepts a worker again.

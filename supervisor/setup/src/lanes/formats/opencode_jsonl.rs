@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::time::Duration;
 
 use super::events::{Count, Dollars, each};
-use super::{Finish, Reset, WorkerReport, final_message, name, service, trouble};
+use super::{Finish, Refuser, Reset, WorkerReport, final_message, name, service, trouble};
 use shim::rundir::Stdout;
 
 #[derive(Deserialize)]
@@ -122,7 +122,9 @@ pub(super) fn read(stdout: &Stdout) -> WorkerReport {
                     error.data.response_headers.retry_after.and_then(|after| after.trim().parse().ok());
                 let reset = seconds.map(|seconds| Reset::After(Duration::from_secs(seconds)));
                 report.finish = match error.data.status_code.0 {
-                    0 if error.name.as_deref() == Some("ProviderAuthError") => Finish::NotLoggedIn,
+                    0 if error.name.as_deref() == Some("ProviderAuthError") => {
+                        Finish::NotLoggedIn(Refuser::Unclear)
+                    }
                     0 => service::by_words(words),
                     status => service::by_status(status, reset),
                 };
@@ -195,7 +197,7 @@ mod tests {
         let table = [
             (vec![START.to_owned(), step("tool-calls")], Finish::Unsaid),
             (vec![step("stop"), START.to_owned()], Finish::Unsaid),
-            (vec![error(r#""statusCode":401"#)], Finish::NotLoggedIn),
+            (vec![error(r#""statusCode":401"#)], Finish::NotLoggedIn(Refuser::Service)),
             (
                 vec![error(r#""statusCode":429,"isRetryable":true,"responseHeaders":{"retry-after":"30"}"#)],
                 Finish::RateLimited(after),
@@ -205,7 +207,7 @@ mod tests {
             (vec![error(r#""statusCode":400"#)], Finish::Failed),
             (
                 vec![r#"{"type":"error","error":{"name":"ProviderAuthError","data":{}}}"#.to_owned()],
-                Finish::NotLoggedIn,
+                Finish::NotLoggedIn(Refuser::Unclear),
             ),
             (vec![r#"{"type":"error","error":{"name":"UnknownError"}}"#.to_owned()], Finish::Failed),
         ];
