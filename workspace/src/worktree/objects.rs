@@ -82,7 +82,8 @@ impl<'a> Objects<'a> {
                 Err(why) => drop(broken.insert(*name, why)),
             }
         }
-        let mut objects = Self { own: private_objects, shared, names, broken, looked: HashMap::new(), whole: Vec::new() };
+        let mut objects =
+            Self { own: private_objects, shared, names, broken, looked: HashMap::new(), whole: Vec::new() };
         for name in &naming {
             objects.fault(*name);
         }

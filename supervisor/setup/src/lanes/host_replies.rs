@@ -162,7 +162,15 @@ pub(super) mod tests {
         let refusing_since = Some(first).filter(|_| status >= 400);
         let well_at = Some(at).filter(|_| status < 400);
         let is_login_refused = matches!(status, 401 | 403);
-        HostReply { host: host.to_owned(), status, opens: None, at, refusing_since, well_at, is_login_refused }
+        HostReply {
+            host: host.to_owned(),
+            status,
+            opens: None,
+            at,
+            refusing_since,
+            well_at,
+            is_login_refused,
+        }
     }
 
     fn services() -> Services {
