@@ -101,9 +101,8 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let usual = take_hook();
         set_hook(Box::new(move |panic| {
-            let is_ours = SAID.with_borrow_mut(|panic_text| {
-                panic_text.as_mut().map(|text| *text = panic_text(panic)).is_some()
-            });
+            let is_ours =
+                SAID.with_borrow_mut(|text| text.as_mut().map(|text| *text = panic_text(panic)).is_some());
             if !is_ours {
                 usual(panic);
             }

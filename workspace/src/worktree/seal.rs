@@ -81,7 +81,7 @@ impl Worktree {
     /// Takes over the commits of a run whose worktree the owner of the repository has removed or moved.
     fn seal_gone(&self, source: &Source, links: &Links) -> Result<Sealed, WorktreeError> {
         let private = self.private(links);
-        let Some(tip) = private.left() else { return Ok(Sealed::default()) };
+        let Some(tip) = private.removed_tip() else { return Ok(Sealed::default()) };
         let not_kept = private
             .publish_commits(source)?
             .unwrap_or_else(|| WorktreeError::Gone { path: links.tree.clone(), branch: self.branch() });
