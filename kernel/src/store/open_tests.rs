@@ -99,7 +99,13 @@ fn a_board_of_an_older_format_is_neither_repaired_nor_restored() {
     assert!(matches!(error, OpenError::OlderFormat { .. }), "{error}");
     let to = directory.path().join("other").join("board.db");
     std::fs::create_dir(to.parent().unwrap()).unwrap();
-    let error = crate::restore_board(&to, &path, crate::RunId(0), now, &|_| ()).unwrap_err();
+    let terms = crate::RestoreTerms {
+        runs: crate::RunId(0),
+        now,
+        workspace: &|_| None,
+        unfit: crate::UnfitRows::Refused,
+    };
+    let error = crate::restore_board(&to, &path, &terms, &|_| ()).unwrap_err();
     assert!(matches!(error, OpenError::OlderFormat { .. }), "{error}");
 
     assert_eq!(std::fs::read(&path).unwrap(), before);

@@ -499,13 +499,13 @@ mod tests {
 
     #[test]
     fn a_refused_login_stands_until_the_host_accepts_a_request() {
-        let tally = Tally::default();
-        let line = tally.line("a.example:443");
+        let traffic = Traffic::default();
+        let host = traffic.host("a.example:443");
         for (status, stands) in
             [(200, false), (401, true), (404, true), (503, true), (200, false), (404, false)]
         {
-            line.answered(status, None);
-            assert_eq!(tally.answers()[0].is_login_refused, stands, "{status}");
+            host.answered(status, None);
+            assert_eq!(traffic.responses()[0].is_login_refused, stands, "{status}");
         }
     }
 

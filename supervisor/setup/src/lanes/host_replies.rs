@@ -226,7 +226,7 @@ pub(super) mod tests {
             assert_eq!(claim(login, &answers, OwnRefusal::None), believed, "{status}");
         }
         // The service has refused another request since, and accepted none.
-        let later = Answer { is_login_refused: true, ..answer(first, "a.example:443", 404, 5) };
+        let later = HostReply { is_login_refused: true, ..answer(first, "a.example:443", 404, 5) };
         assert_eq!(claim(login, &[later], OwnRefusal::AnyHost), login);
         let other = [answer(first, "other.example:443", 401, 5)];
         assert_eq!(claim(login, &other, OwnRefusal::AnyHost), Finish::Failed);

@@ -38,8 +38,8 @@ pub(super) fn examine(
     );
     for name in &names {
         let mut of_board = vec![whole(root, name)];
-        if found.iter().all(|check| check.verdict != Verdict::Error) {
-            found.extend(rows(root, name));
+        if of_board.iter().all(|check| check.verdict != CheckResult::Error) {
+            of_board.extend(rows(root, name));
         }
         if asked.replay {
             of_board.push(replayed(root, name));
@@ -68,23 +68,23 @@ fn whole(root: &Root, name: &BoardName) -> HostCheck {
 }
 
 /// Checks the values of the rows of a sound board; none for a board that a daemon migrates first.
-fn rows(root: &Root, name: &BoardName) -> Option<Check> {
+fn rows(root: &Root, name: &BoardName) -> Option<HostCheck> {
     let subject = format!("rows {name}");
     match kernel::unfit_rows(&root.board(name), &unfit_workspace) {
         Ok(rows) if rows.is_empty() => {
-            Some(Check::new(subject, Verdict::Ok, "each value is one that a board can have"))
+            Some(HostCheck::new(subject, CheckResult::Ok, "each value is one that a board can have"))
         }
         Ok(rows) => {
-            let told = rows.iter().take(TOLD).cloned().collect::<Vec<_>>().join("; ");
-            let more = rows.len().saturating_sub(TOLD);
+            let listed = rows.iter().take(LISTED).cloned().collect::<Vec<_>>().join("; ");
+            let more = rows.len().saturating_sub(LISTED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            Some(Check::new(subject, Verdict::Error, format!("{told}{more}")).hint(
+            Some(HostCheck::new(subject, CheckResult::Error, format!("{listed}{more}")).hint(
                 "another program has written these rows: with the daemon stopped, restore a backup from before, \
                  or correct the rows with sqlite3",
             ))
         }
         Err(OpenError::OlderSchema { .. }) => None,
-        Err(error) => Some(Check::failed(subject, error.into())),
+        Err(error) => Some(HostCheck::failed(subject, error.into())),
     }
 }
 
