@@ -121,6 +121,7 @@ pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };
 pub use model::waiting::{Breakage, OpenParent, Waiting, WaitingCode};
+pub use model::workspace::{SpecError, Workspace, WorkspaceSpec};
 pub use readers::Readers;
 pub use rules::budget::SpentBudget;
 pub use rules::context::{Context, ContextLimits, PlaceOf};

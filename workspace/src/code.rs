@@ -6,16 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// The name of a workspace has a kind that does not exist.
-    WorkspaceKindUnknown,
-    /// A scratch workspace was named with a path.
-    WorkspaceScratchPath,
-    /// `dir:` or `worktree:` without a path.
-    WorkspacePathEmpty,
     /// A path is not absolute.
     WorkspacePathRelative,
-    /// A path names a place that cannot be a workspace.
-    WorkspacePathInvalid,
     /// Nothing is there.
     WorkspaceMissing,
     /// The path is no directory.
@@ -117,11 +109,7 @@ impl Code {
             Self::WorktreeUntied | Self::WorktreeDirty | Self::WorktreeUnmerged | Self::WorktreeLocked => {
                 Origin::Work
             }
-            Self::WorkspaceKindUnknown
-            | Self::WorkspaceScratchPath
-            | Self::WorkspacePathEmpty
-            | Self::WorkspacePathRelative
-            | Self::WorkspacePathInvalid
+            Self::WorkspacePathRelative
             | Self::WorkspaceMissing
             | Self::WorkspaceNotADirectory
             | Self::WorkspaceSymlink

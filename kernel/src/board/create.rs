@@ -168,7 +168,7 @@ impl Board<'_> {
 
 fn cost(new: &NewTask) -> Cost {
     Cost::one(Bound::Creates)
-        .text([new.title.as_str(), new.workspace()])
+        .text([new.title.as_str(), new.workspace.as_str()])
         .text(new.body.iter().chain(&new.notes).map(String::as_str))
         .text(new.words().map(|(_, word)| word))
         .text(new.skills.iter().chain(&new.artifacts).map(String::as_str))

@@ -15,6 +15,7 @@ use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::Status;
 use crate::model::task::Task;
+use crate::model::workspace::Workspace;
 use crate::rules::new_task;
 use crate::store::fields::Field;
 
@@ -40,7 +41,7 @@ pub struct Edit {
     pub max_runtime: Option<Duration>,
     /// New policy of the runs.
     pub policy: Option<String>,
-    pub workspace: Option<String>,
+    pub workspace: Option<Workspace>,
     /// New skills of the workers; empty for none.
     pub skills: Option<Vec<String>>,
     /// New check; empty for none.
@@ -266,7 +267,7 @@ impl Board<'_> {
             self.change(id, "policy", &Field::Policy(policy), fields)?;
         }
         if let Some(workspace) = &edit.workspace {
-            require_filled("workspace", workspace)?;
+            require_filled("workspace", workspace.as_str())?;
             self.change(id, "workspace", &Field::Workspace(workspace), fields)?;
         }
         self.edit_commits(task, edit, fields)?;
@@ -351,7 +352,7 @@ mod tests {
             tenant: Some("acme".parse().unwrap()),
             max_runtime: Some(Duration::from_mins(5)),
             policy: Some("strict".to_owned()),
-            workspace: Some("dir:/srv".to_owned()),
+            workspace: Some(Workspace::stored("dir:/srv")),
             skills: Some(vec!["git".to_owned()]),
             ..Edit::default()
         }

@@ -108,7 +108,7 @@ impl Board<'_> {
             assignee: run.profile,
             tenant: task.tenant,
             priority: task.priority,
-            workspace: Some(task.workspace),
+            workspace: task.workspace,
             branch: fork.branch.or(task.branch_name),
             skills: task.skills,
             pools: task.pools,

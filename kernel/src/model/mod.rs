@@ -50,3 +50,4 @@ pub(crate) mod tool_call;
 pub(crate) mod verdict;
 pub(crate) mod waiting;
 pub(crate) mod words;
+pub(crate) mod workspace;

@@ -20,6 +20,7 @@ use crate::model::state::InitialState;
 use crate::model::status::Status;
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
+use crate::model::workspace::Workspace;
 
 /// Limits of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,9 +156,8 @@ pub struct NewTask {
     pub tenant: Option<Tenant>,
     /// Priority; greater goes first.
     pub priority: i64,
-    /// Workspace; absent means `scratch`. The board interprets the kind before the first `:` and the directory of `dir:`,
-    /// and stores the rest as given.
-    pub workspace: Option<String>,
+    /// Workspace; absent means `scratch`.
+    pub workspace: Workspace,
     pub branch: Option<String>,
     /// State in which the task is created.
     pub initial_state: InitialState,
@@ -189,14 +189,7 @@ pub struct NewTask {
     pub origin: Origin,
 }
 
-/// Default workspace: a directory of the task's own.
-pub(crate) const SCRATCH: &str = "scratch";
-
 impl NewTask {
-    pub(crate) fn workspace(&self) -> &str {
-        self.workspace.as_deref().unwrap_or(SCRATCH)
-    }
-
     /// Returns the optional words with their names in the API: the board stores them as given, up to a length.
     pub(crate) fn words(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Client { project_id, session_id, workflow_template_id, current_step_key, model_override } =
@@ -267,7 +260,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pools: BTreeSet<Pool>,
     /// Workspace as the caller asked for it.
-    pub workspace: String,
+    pub workspace: Workspace,
     /// Kind of thing that a blocked task waits for.
     pub block_kind: Option<BlockKind>,
     /// Reason why the task is blocked.

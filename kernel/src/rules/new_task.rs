@@ -8,6 +8,7 @@ use crate::model::error::Error;
 use crate::model::id::Pool;
 use crate::model::limits;
 use crate::model::task::{Approval, Check, NewTask};
+use crate::model::workspace::Workspace;
 use crate::rules::{links, turns};
 
 /// Hint with an example of a check.
@@ -22,8 +23,8 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
     limits::title(&new.title)?;
     limits::maybe("body", new.body.as_deref(), limits::BODY)?;
     limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
-    limits::bytes("workspace", new.workspace(), limits::WORD)?;
-    if new.workspace().is_empty() {
+    limits::bytes("workspace", new.workspace.as_str(), limits::WORD)?;
+    if new.workspace.as_str().is_empty() {
         return Err(Error::invalid("workspace", "it is empty", "leave it out for `scratch`"));
     }
     for (field, word) in new.words() {
@@ -40,7 +41,7 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
         ));
     }
     check(&new.check)?;
-    commits(new.commits, new.workspace())?;
+    commits(new.commits, &new.workspace)?;
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
     pools(&new.pools)?;
@@ -84,7 +85,7 @@ pub(crate) fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> 
 }
 
 /// Refuses a handling of uncommitted changes for a task whose runs have no branch of their own.
-pub(crate) fn commits(commits: Commits, workspace: &str) -> Result<(), Error> {
+pub(crate) fn commits(commits: Commits, workspace: &Workspace) -> Result<(), Error> {
     if commits.mode.is_none() || is_worktree(workspace) {
         return Ok(());
     }
@@ -96,8 +97,8 @@ pub(crate) fn commits(commits: Commits, workspace: &str) -> Result<(), Error> {
 }
 
 /// True for a workspace in which a run has a branch of its own.
-pub(crate) fn is_worktree(workspace: &str) -> bool {
-    workspace.split(':').next() == Some("worktree")
+pub(crate) fn is_worktree(workspace: &Workspace) -> bool {
+    workspace.kind() == "worktree"
 }
 
 /// Refuses more pools than a task may name.

@@ -14,6 +14,7 @@ use crate::model::commits::CommitMode;
 use crate::model::error::Error;
 use crate::model::id::{Pool, Profile, TaskId};
 use crate::model::outcome::{ApprovalState, BlockKind};
+use crate::model::workspace::Workspace;
 
 const STEP: &str = "change the task";
 
@@ -70,7 +71,7 @@ fields! { 'a:
     Tenant(&'a str) => "tenant",
     MaxRuntime(Duration) => "max_runtime_us" as micros,
     Policy(&'a str) => "policy",
-    Workspace(&'a str) => "workspace",
+    Workspace(&'a Workspace) => "workspace",
     Skills(&'a [String]) => "skills" as json,
     Pools(&'a BTreeSet<Pool>) => "pools" as json,
     Notes(&'a str) => "notes",

@@ -19,6 +19,7 @@ use crate::model::state::State;
 use crate::model::status::{Status, WasDone};
 use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
+use crate::model::workspace::Workspace;
 
 columns! {
     COLUMNS, read_columns -> Task from "t.";
@@ -46,8 +47,8 @@ pub(super) const FROM: &str = "FROM tasks t LEFT JOIN task_runs r ON r.id = t.cu
 /// Reads a row that begins with the columns of a task.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
     let mut task = read_columns(row)?;
-    task.workspace_kind = task.workspace.split(':').next().unwrap_or_default().to_owned();
-    task.workspace_path = task.workspace_path.or_else(|| named_directory(&task.workspace));
+    task.workspace_kind = task.workspace.kind().to_owned();
+    task.workspace_path = task.workspace_path.or_else(|| named_directory(task.workspace.as_str()));
     Ok(task)
 }
 
@@ -172,7 +173,7 @@ impl Tx<'_> {
             ("status", &birth.state.status()),
             ("priority", &task.priority),
             ("tenant", &StoredTenant(birth.tenant)),
-            ("workspace", &task.workspace()),
+            ("workspace", &task.workspace),
             ("branch_name", &task.branch),
             ("created_by", &birth.created_by),
             ("creator_uid", &birth.creator_uid),
@@ -289,7 +290,7 @@ impl Tx<'_> {
 
     /// Returns the workspaces other than scratch that unarchived tasks name, each once. The query steps through the index
     /// from value to value.
-    pub(crate) fn workspaces_in_use(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn workspaces_in_use(&self) -> Result<Vec<Workspace>, Error> {
         self.conn.list(
             "list the workspaces in use",
             "WITH RECURSIVE place (name) AS ( \

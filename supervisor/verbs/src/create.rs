@@ -6,7 +6,7 @@ use std::str::FromStr as _;
 use kernel::{
     ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Clock as _, CommitMode, Commits, Goal,
     InitialState, Label, Limits, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId,
-    Tenant,
+    Tenant, WorkspaceSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,10 +183,10 @@ pub struct Created {
 }
 
 impl Create {
-    fn place(&self) -> Result<workspace::WorkspaceSpec, Failure> {
+    fn place(&self) -> Result<WorkspaceSpec, Failure> {
         match &self.workspace {
-            None => Ok(workspace::WorkspaceSpec::Scratch),
-            Some(text) => workspace::WorkspaceSpec::from_str(text)
+            None => Ok(WorkspaceSpec::Scratch),
+            Some(text) => WorkspaceSpec::from_str(text)
                 .map_err(|e| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) }),
         }
     }
@@ -210,7 +210,7 @@ impl Create {
             parents: self.parents,
             tenant: self.tenant,
             priority: self.priority,
-            workspace: Some(workspace.to_string()),
+            workspace: workspace.into(),
             branch: self.branch,
             initial_state: initial,
             idempotency_key: self.idempotency_key,
@@ -348,7 +348,7 @@ impl Create {
             warnings
                 .push(format!("{path} does not exist yet: it is created when the task starts or is claimed"));
         }
-        if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
+        if self.branch.is_some() && !matches!(place, WorkspaceSpec::Worktree { .. }) {
             warnings.push(NO_BRANCH.to_owned());
         }
         self.approver = self.approver.map(|approver| typed_approver(approver, call));
@@ -391,23 +391,27 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
 }
 
 /// Checks a workspace that a person names for an existing task, with this person's rights.
-pub(super) async fn place(call: &Call, said: &str) -> Result<String, Failure> {
+pub(super) async fn place(call: &Call, said: &str) -> Result<WorkspaceSpec, Failure> {
     let text = details::workspace(call.service.root(), call.board()?.name(), said);
     let create = Create { workspace: Some(text.unwrap_or_else(|| said.to_owned())), ..Create::default() };
     let place = create.place()?;
     check_workspace(&call.service, &place, call.actor.uid).await?;
-    Ok(place.to_string())
+    Ok(place)
 }
 
 /// Checks a workspace for new tasks of a tenant as `create` does. Sets the caller's uid to the uid of the tenant's
 /// workers.
-pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, said: &str) -> Result<String, Failure> {
+pub async fn place_of(
+    call: &mut Call,
+    tenant: Option<&Tenant>,
+    said: &str,
+) -> Result<WorkspaceSpec, Failure> {
     let create = Create { workspace: Some(said.to_owned()), ..Create::default() };
     let place = create.place()?;
     of_tenant::require_place(call, tenant, &place)?;
     call.actor.uid = of_tenant::acting_uid(call);
     check_workspace(&call.service, &place, call.actor.uid).await?;
-    Ok(place.to_string())
+    Ok(place)
 }
 
 /// Adds the kind to an approver: a bare name of a lane means workers of the lane, any other name a person.

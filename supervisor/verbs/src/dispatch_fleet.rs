@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use kernel::{
     Board, Clock as _, FLEET_BATCH, FleetId, Limits, NewFleetTask, NewTask, Profile, SystemClock, TaskId,
-    Tenant, Tick, spread,
+    Tenant, Tick, WorkspaceSpec, spread,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use super::fleet_root::Above;
 use super::{creator, obstacles, of_tenant, texts};
@@ -255,7 +254,7 @@ impl DispatchFleet {
             assignee: Some(self.profile.clone()),
             tenant: Some(tenant),
             priority: self.priority,
-            workspace: Some(place.to_string()),
+            workspace: place.into(),
             policy: self.policy.clone(),
             limits: Limits {
                 max_runtime: self.max_runtime.map(WrittenDuration::duration),
@@ -470,7 +469,7 @@ mod tests {
         let task = verb.task("acct-1", &"7".parse().unwrap()).unwrap().task;
         assert_eq!(task.title, "acct-1: ${x} 7 /srv/insta/acct-1 {other} {");
         assert_eq!(task.body, Some(task.title));
-        assert_eq!(task.workspace.as_deref(), Some("dir:/srv/insta/acct-1"));
+        assert_eq!(task.workspace.as_str(), "dir:/srv/insta/acct-1");
     }
 
     #[test]

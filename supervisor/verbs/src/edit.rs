@@ -138,7 +138,7 @@ impl Edit {
     /// Returns the requested change. Its places and policies are checked as in `create`.
     pub(super) async fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
         let workspace = match self.workspace {
-            Some(said) => Some(create::place(call, &said).await?),
+            Some(said) => Some(create::place(call, &said).await?.into()),
             None => None,
         };
         if let Some(policy) = &self.policy {

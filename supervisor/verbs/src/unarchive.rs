@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kernel::{Status, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use super::bulk::{Bulk, shown};
 use super::matching::{FLAGS, Matching, on_tasks};
@@ -50,9 +49,7 @@ impl Verb for Unarchive {
                 let task = board.unarchive(id, actor)?;
                 // Only the daemon writes to the directory of workspaces, so a missing path is conclusive.
                 let place = service.root().workspaces(handle.name()).join(id.as_str());
-                let gone = matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
-                    && task.started_at.is_some()
-                    && !place.exists();
+                let gone = task.workspace.is_scratch() && task.started_at.is_some() && !place.exists();
                 Ok((task.status, gone.then(|| lost(task.status))))
             })
         })

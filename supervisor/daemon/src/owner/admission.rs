@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, WaitingCode};
-use workspace::WorkspaceSpec;
+use kernel::{
+    BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, WaitingCode, Workspace, WorkspaceSpec,
+};
 
 use super::snapshot::PoolUse;
 use crate::run::environment::{Environment, Known, Needs};
@@ -32,7 +33,7 @@ pub struct Claimant {
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     pub policy: Option<&'a str>,
-    pub workspace: &'a str,
+    pub workspace: &'a Workspace,
     /// Pools that the task itself names.
     pub pools: &'a BTreeSet<Pool>,
 }
@@ -128,14 +129,14 @@ impl Claim {
     pub fn taking(
         key: TaskKey,
         Claimant { tenant, profile }: Claimant,
-        workspace: &str,
+        workspace: &Workspace,
         needs: Option<Needs>,
         share: Share,
     ) -> Self {
-        let (place, preparing) = match workspace.parse() {
-            Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
-            Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
-            Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
+        let (place, preparing) = match workspace.spec() {
+            Some(WorkspaceSpec::Directory(path)) => (Some(path.clone()), None),
+            Some(WorkspaceSpec::Worktree { repository }) => (None, repository.clone()),
+            Some(WorkspaceSpec::Scratch) | None => (None, None),
         };
         Claim { key, tenant, profile, share, place, needs, preparing, weight: Weight::Slot }
     }

@@ -115,6 +115,7 @@ mod tests {
     use crate::run::report::Report;
     use base::exit::Code;
     use base::failure::Failure;
+    use kernel::Workspace;
     use setup::roster::Share;
 
     fn config(text: &str) -> Arc<Config> {
@@ -129,7 +130,7 @@ mod tests {
         Claim::taking(
             key(n),
             Claimant { tenant: None, profile: Some("shell".parse().unwrap()) },
-            workspace,
+            &Workspace::stored(workspace),
             Some(Needs::scratch("shell")),
             Share::default(),
         )
@@ -142,7 +143,7 @@ mod tests {
             tenant: None,
             priority: 0,
             created_at: now(),
-            workspace: workspace.to_owned(),
+            workspace: Workspace::stored(workspace),
             line: String::new(),
             pools: BTreeSet::new(),
             policy: None,

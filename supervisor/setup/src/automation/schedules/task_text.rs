@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use kernel::{
     Approval, ApprovalClass, ApprovalState, Check, Client, CommitMode, Commits, Goal, InitialState, Limits,
-    NewTask, Origin, Pool, Profile, TemplateTask, Tenant,
+    NewTask, Origin, Pool, Profile, TemplateTask, Tenant, WorkspaceSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,11 +106,11 @@ impl TaskText {
     /// Returns the template of the task for a tick. An error is a key with the reason.
     pub(super) fn template(&self, channel: Option<&str>) -> Result<TemplateTask, (&'static str, String)> {
         let place = self.workspace.as_deref().map_or_else(|| "scratch".to_owned(), with_home);
-        let place = workspace::WorkspaceSpec::from_str(&place).map_err(|e| {
+        let place = WorkspaceSpec::from_str(&place).map_err(|e| {
             let hint = e.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             ("workspace", format!("{e}{hint}"))
         })?;
-        if matches!(place, workspace::WorkspaceSpec::Worktree { repository: None }) {
+        if matches!(place, WorkspaceSpec::Worktree { repository: None }) {
             return Err(("workspace", "name the repository: worktree:/path".to_owned()));
         }
         let said = self.clone();
@@ -120,7 +120,7 @@ impl TaskText {
             assignee: said.assignee,
             tenant: said.tenant,
             priority: said.priority,
-            workspace: Some(place.to_string()),
+            workspace: place.into(),
             branch: said.branch,
             initial_state: if said.triage { InitialState::Triage } else { InitialState::Normal },
             skills: said.skills,
