@@ -114,6 +114,7 @@ pub use model::straggler::Straggler;
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{NewSwarm, Swarm, SwarmWorker};
 pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
+pub use model::task_fields::{FieldKind, TASK_FIELDS, TaskField};
 pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::tool_call::{ToolCall, ToolResult};

@@ -14,7 +14,7 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Purpose, Run};
 use crate::model::state::InitialState;
-use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin};
+use crate::model::task::{Approval, Check, Goal, Lineage, NewTask, Origin};
 use crate::rules::authority;
 
 #[derive(Clone, Debug)]
@@ -114,12 +114,8 @@ impl Board<'_> {
             pools: task.pools,
             commits: task.commits,
             policy: task.policy,
-            limits: Limits {
-                max_runtime: task.limits.max_runtime,
-                max_retries: None,
-                budget_usd_micros: None,
-            },
-            client: Client { model_override: task.client.model_override, ..Client::default() },
+            limits: task.limits.forked(),
+            client: task.client.forked(),
             origin: Origin {
                 forked_from: Some(id.clone()),
                 forked_run: Some(run.id),

@@ -103,7 +103,8 @@ fn only_a_task_in_a_worktree_has_a_handling_of_uncommitted_changes() {
     let bench = Bench::new();
     for (workspace, mode) in [(None, CommitMode::Auto), (Some("dir:/srv"), CommitMode::No)] {
         let workspace = workspace.map(str::to_owned);
-        let new = NewTask { commits: Commits { mode: Some(mode) }, workspace: workspace.into(), ..titled("work") };
+        let new =
+            NewTask { commits: Commits { mode: Some(mode) }, workspace: workspace.into(), ..titled("work") };
         let refused = bench.call(|board| board.create(new, &alice())).unwrap_err();
         assert!(matches!(&refused, Error::Invalid { .. }), "{refused}");
         assert!(refused.hint().unwrap().contains("--workspace worktree:"), "{refused:?}");

@@ -44,6 +44,8 @@ pub(crate) mod straggler;
 pub(crate) mod subscription;
 pub(crate) mod swarm;
 pub(crate) mod task;
+pub(crate) mod task_fields;
+mod task_requests;
 pub(crate) mod tenant_use;
 pub(crate) mod time_limit;
 pub(crate) mod tool_call;

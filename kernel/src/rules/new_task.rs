@@ -8,6 +8,7 @@ use crate::model::error::Error;
 use crate::model::id::Pool;
 use crate::model::limits;
 use crate::model::task::{Approval, Check, NewTask};
+use crate::model::task_fields::{PlainField, Value};
 use crate::model::workspace::Workspace;
 use crate::rules::{links, turns};
 
@@ -33,12 +34,8 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
             return Err(Error::invalid(field, "it is empty", "leave it out"));
         }
     }
-    if new.limits.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
-        return Err(Error::invalid(
-            "max_runtime",
-            "it is zero",
-            "leave it out for no limit of the task's own",
-        ));
+    for field in new.plain() {
+        plain(field, "leave it out", "leave it out for no limit of the task's own")?;
     }
     check(&new.check)?;
     commits(new.commits, &new.workspace)?;
@@ -49,6 +46,18 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
         return Err(links::too_many_parents(new.parents.len()));
     }
     Ok(())
+}
+
+/// Refuses a value that its kind does not allow. The hints are for an empty word and for a time of zero.
+pub(crate) fn plain(field: PlainField<'_>, filled: &str, longer: &str) -> Result<(), Error> {
+    match field.value {
+        Value::Word(word) => {
+            limits::bytes(field.name, word, limits::WORD)?;
+            if word.is_empty() { Err(Error::invalid(field.name, "it is empty", filled)) } else { Ok(()) }
+        }
+        Value::Span(time) if time.as_micros() == 0 => Err(Error::invalid(field.name, "it is zero", longer)),
+        Value::Span(_) | Value::Number(_) | Value::Amount(_) => Ok(()),
+    }
 }
 
 /// Refuses an approver without an approval, and an approver who is the assignee. For a task with a class, the class's

@@ -21,25 +21,35 @@ use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask
 use crate::model::verdict::{Blocking, Question, Verdict};
 use crate::model::workspace::Workspace;
 
-columns! {
-    COLUMNS, read_columns -> Task from "t.";
-    "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
-        branch_name, branch_note, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
-        block_reason, cancelled, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
-        unchecked_run, goal_turns;
-    "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
-    "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
-        artifacts as list;
-    limits: Limits { max_runtime = max_runtime_us as duration, max_retries, budget_usd_micros }
-    check: Check { command = check_command, max_checks }
-    commits: Commits { mode = commit_mode }
-    approval: Approval { state = approval, class = approval_class, approver }
-    goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
-    lineage: Lineage { mission, depth, consult }
-    client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override }
-    origin: Origin { schedule, tick, channel, forked_from, forked_run, forked_session };
-    workspace_kind: String::new(), why: None, status_since: None, attempts: None, last_run_ended_at: None
+/// Declares the columns of a task: those with rules of their own, then the plain fields.
+macro_rules! task_columns {
+    ({} $($(#[$doc:meta])* $group:ident: $Group:ident { $(
+        $(#[$attribute:meta])* $name:ident: $kind:ident ($column:ident $(as $form:ident)?) $change:ident $fork:ident
+        request($($request:tt)*) form($($label:tt)*)
+        $($who:ident($at:ident))*;
+    )* })*) => {
+        columns! {
+            COLUMNS, read_columns -> Task from "t.";
+            "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
+                branch_name, branch_note, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
+                block_reason, cancelled, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
+                unchecked_run, goal_turns;
+            "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
+            "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
+                artifacts as list;
+            check: Check { command = check_command, max_checks }
+            commits: Commits { mode = commit_mode }
+            approval: Approval { state = approval, class = approval_class, approver }
+            goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
+            lineage: Lineage { mission, depth, consult }
+            origin: Origin { schedule, tick, channel, forked_from, forked_run, forked_session }
+            $($group: $Group { $($name = $column $(as $form)?),* })*;
+            workspace_kind: String::new(), why: None, status_since: None, attempts: None, last_run_ended_at: None
+        }
+    };
 }
+
+crate::task_fields! { task_columns {} }
 
 /// Tables of the columns.
 pub(super) const FROM: &str = "FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";

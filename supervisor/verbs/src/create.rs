@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Clock as _, CommitMode, Commits, Goal,
-    InitialState, Label, Limits, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId,
-    Tenant, WorkspaceSpec,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Clock as _, CommitMode, Commits, Goal,
+    InitialState, Label, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId, Tenant,
+    WorkspaceSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ const NO_GOAL: &str = "the turn limit is stored but has no effect: the task has 
 const NO_BRANCH: &str =
     "the branch is stored but has no effect: its workspace is not a worktree (--workspace worktree)";
 
+kernel::task_request! { create
 /// Create a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -78,9 +79,7 @@ pub struct Create {
     /// The branch to base a worktree on [default: HEAD]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
-    /// A project label
-    #[arg(long, value_name = "NAME")]
-    pub project: Option<String>,
+    @first;
     /// Make it part of a mission, named by any task of it
     #[arg(long, value_name = "TASK")]
     // A daemon of an earlier release refuses what it does not know.
@@ -95,9 +94,7 @@ pub struct Create {
     /// A second create with this key returns the same task
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "DURATION")]
-    pub max_runtime: Option<WrittenDuration>,
+    @second;
     /// Do not start before this time: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds
     #[arg(long, value_name = "WHEN")]
     pub not_before: Option<When>,
@@ -112,9 +109,7 @@ pub struct Create {
     // A daemon of an earlier release refuses what it does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
-    /// Block the task after this many counted failures in a row; 0 and 1: after the first
-    #[arg(long, value_name = "N")]
-    pub max_retries: Option<u32>,
+    @third;
     /// The command that verifies the work, run with `sh -c` in the workspace after the worker has ended
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
@@ -147,15 +142,7 @@ pub struct Create {
     /// Ask a person after this many turns, or with a check block the task [default: 20]
     #[arg(long, value_name = "N")]
     pub goal_max_turns: Option<u32>,
-    /// The client's session
-    #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
-    /// The client's workflow
-    #[arg(long, value_name = "ID")]
-    pub workflow_template_id: Option<String>,
-    /// The step of the workflow
-    #[arg(long, value_name = "KEY")]
-    pub step_key: Option<String>,
+    @last;
     /// `blocked`: the task waits until a person unblocks it
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub initial_status: Option<String>,
@@ -168,6 +155,7 @@ pub struct Create {
     #[arg(long, short, conflicts_with = "json")]
     #[serde(skip)]
     pub quiet: bool,
+}
 }
 
 /// The reply: the task, and what its creator should know.
@@ -203,6 +191,7 @@ impl Create {
             (false, Some("blocked")) => InitialState::Blocked,
             (false, _) => InitialState::Normal,
         };
+        let new = kernel::filled_task! { create self => NewTask };
         Ok(NewTask {
             title: self.title,
             body: self.body,
@@ -219,11 +208,6 @@ impl Create {
             not_before: self.not_before.map(When::timestamp),
             created_by: self.created_by,
             policy: self.policy,
-            limits: Limits {
-                max_runtime: self.max_runtime.map(WrittenDuration::duration),
-                max_retries: self.max_retries,
-                ..Limits::default()
-            },
             check: Check { command: self.check, max_checks: self.max_checks },
             commits: Commits { mode: self.commit },
             approval: Approval {
@@ -233,14 +217,7 @@ impl Create {
             },
             lineage: Lineage { mission: self.mission.map(|id| id.to_string()), ..Lineage::default() },
             goal: Goal { mode: self.goal, max_turns: self.goal_max_turns },
-            client: Client {
-                project_id: self.project,
-                session_id: self.session,
-                workflow_template_id: self.workflow_template_id,
-                current_step_key: self.step_key,
-                ..Client::default()
-            },
-            ..NewTask::default()
+            ..new
         })
     }
 }

@@ -3,8 +3,8 @@
 use std::str::FromStr as _;
 
 use kernel::{
-    Approval, ApprovalClass, ApprovalState, Check, Client, CommitMode, Commits, Goal, InitialState, Limits,
-    NewTask, Origin, Pool, Profile, TemplateTask, Tenant, WorkspaceSpec,
+    Approval, ApprovalClass, ApprovalState, Check, CommitMode, Commits, Goal, InitialState, NewTask, Origin,
+    Pool, Profile, TemplateTask, Tenant, WorkspaceSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use base::environment::with_home;
 use base::time::duration::WrittenDuration;
 
+kernel::task_request! { schedule
+/// Task of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-/// Task of a schedule.
 pub struct TaskText {
     /// Its name within the schedule, where that makes several tasks
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -39,21 +40,14 @@ pub struct TaskText {
     /// The branch to base a worktree on
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    /// Project label
-    pub project: Option<String>,
+    @first;
     /// Higher goes first
     #[serde(skip_serializing_if = "is_zero")]
     pub priority: i64,
     /// Put the task in triage until a person or a profile specifies it
     #[serde(skip_serializing_if = "is_false")]
     pub triage: bool,
-    /// End a run after this time
-    #[serde(serialize_with = "super::span::span", skip_serializing_if = "Option::is_none")]
-    pub max_runtime: Option<WrittenDuration>,
-    /// Block the task after this many counted failures in a row
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
+    @second;
     /// Command for `sh -c` that proves the task done
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
@@ -90,6 +84,8 @@ pub struct TaskText {
     #[serde(skip_serializing_if = "Option::is_none")]
     /// Free notes
     pub notes: Option<String>,
+    @last;
+}
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
@@ -114,6 +110,7 @@ impl TaskText {
             return Err(("workspace", "name the repository: worktree:/path".to_owned()));
         }
         let said = self.clone();
+        let new = kernel::filled_task! { schedule said => NewTask };
         let task = NewTask {
             title: said.title,
             body: said.body,
@@ -127,11 +124,6 @@ impl TaskText {
             pools: said.pools.into_iter().collect(),
             policy: said.policy,
             notes: said.notes,
-            limits: Limits {
-                max_runtime: said.max_runtime.map(WrittenDuration::duration),
-                max_retries: said.max_retries,
-                ..Limits::default()
-            },
             check: Check { command: said.check, max_checks: said.max_checks },
             commits: Commits { mode: said.commit },
             approval: Approval {
@@ -140,9 +132,8 @@ impl TaskText {
                 approver: said.approver,
             },
             goal: Goal { mode: said.goal, max_turns: said.goal_max_turns },
-            client: Client { project_id: said.project, ..Client::default() },
             origin: Origin { channel: channel.map(str::to_owned), ..Origin::default() },
-            ..NewTask::default()
+            ..new
         };
         Ok(TemplateTask { name: said.name, after: said.parents, task })
     }
