@@ -79,6 +79,7 @@ pub use model::id::{
 pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
+pub use model::measured::Measured;
 pub use model::message::{Message, MessageNews, MessageState};
 pub use model::missing::Missing;
 pub use model::mission::{

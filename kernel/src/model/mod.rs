@@ -22,6 +22,7 @@ pub(crate) mod id;
 pub(crate) mod letter;
 pub mod limits;
 pub(crate) mod log;
+pub(crate) mod measured;
 pub(crate) mod message;
 pub(crate) mod missing;
 pub(crate) mod mission;
