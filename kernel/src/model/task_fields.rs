@@ -12,7 +12,7 @@ use serde::Serialize;
 ///
 /// The fields stand in groups, each a struct that a new task, a stored task and an edit share. The parts of a field:
 ///
-/// * the attributes and the name of the member of its struct, with its kind: see [`Value`];
+/// * the attributes and the name of the member of its struct, with its kind: see [`FieldKind`](crate::FieldKind);
 /// * its column, with the form in which it is stored if that differs from the value;
 /// * `free` if it may change at any time, `settings` if a run works under it, `fixed` if no edit changes it;
 /// * `kept` if a fork of a task has the same value, else `fresh`;
