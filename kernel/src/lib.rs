@@ -79,6 +79,7 @@ pub use model::id::{
 pub use model::letter::{Address, Crowd, Heads, Letter, LetterState, Letters, Mail, Notice, NoticeKind};
 pub use model::limits;
 pub use model::log::{Folded, Horizon};
+pub use model::measured::Measured;
 pub use model::message::{Message, MessageNews, MessageState};
 pub use model::missing::Missing;
 pub use model::mission::{
@@ -114,6 +115,7 @@ pub use model::straggler::Straggler;
 pub use model::subscription::{Subscription, SubscriptionKey};
 pub use model::swarm::{NewSwarm, Swarm, SwarmWorker};
 pub use model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
+pub use model::task_fields::{FieldKind, TASK_FIELDS, TaskField};
 pub use model::tenant_use::{RunsUse, TenantUse};
 pub use model::time_limit::{LimitSource, TimeLimit};
 pub use model::tool_call::{ToolCall, ToolResult};
@@ -121,6 +123,7 @@ pub use model::verdict::{
     Blocking, Destination, Finding, Handoff, Question, ReviewRequest, Verdict, VerdictKind,
 };
 pub use model::waiting::{Breakage, OpenParent, Waiting, WaitingCode};
+pub use model::workspace::{SpecError, Workspace, WorkspaceSpec};
 pub use readers::Readers;
 pub use rules::budget::SpentBudget;
 pub use rules::context::{Context, ContextLimits, PlaceOf};

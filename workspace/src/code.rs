@@ -6,16 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// The kind of the workspace is not `scratch`, `dir` or `worktree`.
-    WorkspaceKindUnknown,
-    /// A scratch workspace was named with a path.
-    WorkspaceScratchPath,
-    /// `dir:` or `worktree:` without a path.
-    WorkspacePathEmpty,
     /// A path is not absolute.
     WorkspacePathRelative,
-    /// A path has `..` or a control character, or is `/`.
-    WorkspacePathInvalid,
     /// The path of the workspace does not exist.
     WorkspaceMissing,
     /// The path is not a directory.
@@ -118,11 +110,7 @@ impl Code {
             Self::WorktreeUntied | Self::WorktreeDirty | Self::WorktreeUnmerged | Self::WorktreeLocked => {
                 Origin::Work
             }
-            Self::WorkspaceKindUnknown
-            | Self::WorkspaceScratchPath
-            | Self::WorkspacePathEmpty
-            | Self::WorkspacePathRelative
-            | Self::WorkspacePathInvalid
+            Self::WorkspacePathRelative
             | Self::WorkspaceMissing
             | Self::WorkspaceNotADirectory
             | Self::WorkspaceSymlink

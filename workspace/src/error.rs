@@ -9,16 +9,12 @@ use crate::directory::DirectoryError;
 use crate::lease_error::LeaseError;
 use crate::repository::RepositoryError;
 use crate::scratch::ScratchError;
-use crate::spec::SpecError;
 use crate::tree::TreeError;
 use crate::worktree::WorktreeError;
 
 /// Reasons why an operation on a workspace failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// A workspace was asked for in words that mean none.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
     /// A scratch directory could not be prepared.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
@@ -43,7 +39,6 @@ impl WorkspaceError {
     /// Returns the remedy for the reader.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Spec(source) => source.hint(),
             Self::Scratch(source) => source.hint(),
             Self::Directory(source) => source.hint(),
             Self::Worktree(source) => source.hint(),
@@ -56,7 +51,6 @@ impl WorkspaceError {
     /// Returns the defect, for programs.
     pub fn code(&self) -> Code {
         match self {
-            Self::Spec(source) => source.code(),
             Self::Scratch(source) => source.code(),
             Self::Directory(source) => source.code(),
             Self::Worktree(source) => source.code(),

@@ -2,9 +2,9 @@
 //!
 //! | kind | what [`Job`] makes of it | when it is removed |
 //! |---|---|---|
-//! | [`WorkspaceSpec::Scratch`] | a fresh directory of mode 0700, [`scratch::prepare`] | [`Job::RemoveScratch`] |
-//! | [`WorkspaceSpec::Directory`] | an existing directory, [`directory::prepare`] | never |
-//! | [`WorkspaceSpec::Worktree`] | a linked git worktree on its own branch, [`Worktree::prepare`] | [`Job::RemoveWorktree`], refused when work would be lost |
+//! | scratch | a fresh directory of mode 0700, [`scratch::prepare`] | [`Job::RemoveScratch`] |
+//! | directory | an existing directory, [`directory::prepare`] | never |
+//! | worktree | a linked git worktree on its own branch, [`Worktree::prepare`] | [`Job::RemoveWorktree`], refused when work would be lost |
 //!
 //! The crate knows no task, no board and no process; everything is synchronous. As root the caller runs a [`Job`] in a
 //! short-lived job process under the worker's uid (JSON in, [`Outcome`] or [`Failure`] as JSON out), because libgit2 and tree
@@ -25,10 +25,8 @@
 //! point).
 //!
 //! ```
-//! use workspace::{Name, WorkspaceSpec, scratch};
+//! use workspace::{Name, scratch};
 //! # let base = tempfile::tempdir().unwrap();
-//! let spec: WorkspaceSpec = "scratch".parse().unwrap();
-//! assert_eq!(spec, WorkspaceSpec::Scratch);
 //! let prepared = scratch::prepare(base.path(), &Name::new("t_0badcafe").unwrap(), None).unwrap();
 //! assert!(prepared.path.is_dir());
 //! ```
@@ -60,7 +58,6 @@ mod rest;
 pub mod scratch;
 mod secret;
 mod size;
-mod spec;
 #[cfg(test)]
 mod testing;
 mod tree;
@@ -92,7 +89,6 @@ pub use repository::{
 pub use rest::{CommitTerms, Span};
 pub use scratch::{ScratchError, close as close_scratch};
 pub use size::{Size, measure};
-pub use spec::{SpecError, WorkspaceSpec};
 pub use tree::{TreeError, remove_tree};
 pub use uncommitted::{LeftBecause, LeftPath, Uncommitted};
 pub use worktree::{Sealed, Worktree, WorktreeError};

@@ -50,7 +50,7 @@ impl Taken {
         if is_pooled(candidate) && count(&is_pooled) >= caps.pool {
             return Some(Reach::Profile);
         }
-        let place = candidate.workspace.starts_with("dir:");
+        let place = candidate.workspace.kind() == "dir";
         if place && count(&|one| one.workspace == candidate.workspace) > 0 {
             return Some(Reach::Line);
         }
@@ -92,7 +92,7 @@ fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
         let new = NewTask {
             tenant: Some(name).filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()),
             assignee: Some(["p0", "p1", "p2"][row.profile].parse().unwrap()),
-            workspace: Some(WORKSPACES[row.workspace].to_owned()),
+            workspace: crate::Workspace::stored(WORKSPACES[row.workspace]),
             priority: row.priority,
             ..titled("one")
         };
@@ -109,7 +109,7 @@ fn board(rows: &[Row]) -> (Bench, Vec<Candidate>) {
             tenant: task.tenant,
             priority: task.priority,
             created_at: task.created_at,
-            line: if task.workspace == "scratch" { String::new() } else { task.workspace.clone() },
+            line: if task.workspace.is_scratch() { String::new() } else { task.workspace.to_string() },
             pools: task.pools,
             workspace: task.workspace,
             policy: task.policy,
@@ -162,9 +162,13 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
     bench
         .call(|board| {
             for _ in 0..3000 {
-                let workspace = "dir:/busy".to_owned();
+                let workspace = "dir:/busy";
                 board.create(
-                    NewTask { workspace: Some(workspace), priority: 9, ..titled("behind") },
+                    NewTask {
+                        workspace: crate::Workspace::stored(workspace),
+                        priority: 9,
+                        ..titled("behind")
+                    },
                     &alice(),
                 )?;
             }
@@ -176,10 +180,11 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
     let offer = |view: &crate::View<'_>| {
         view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             answers += 1;
-            if candidate.workspace == "dir:/busy" && taken.contains(&candidate.workspace) {
+            if candidate.workspace.as_str() == "dir:/busy" && taken.contains(&candidate.workspace.to_string())
+            {
                 return CandidateChoice::Left(Reach::Line);
             }
-            taken.push(candidate.workspace.clone());
+            taken.push(candidate.workspace.to_string());
             CandidateChoice::Taken
         })
     };
@@ -190,8 +195,9 @@ fn what_cannot_start_is_not_read_however_much_there_is_of_it() {
 #[test]
 fn the_first_of_a_line_follows_every_change_of_its_tasks() {
     let bench = Bench::new();
-    let in_line =
-        |title: &str| bench.create(NewTask { workspace: Some("dir:/x".to_owned()), ..titled(title) }).id;
+    let in_line = |title: &str| {
+        bench.create(NewTask { workspace: crate::Workspace::stored("dir:/x"), ..titled(title) }).id
+    };
     let (one, two) = (in_line("one"), in_line("two"));
     let first = || bench.offered(1, &Accounts::new())[0].task.clone();
     assert_eq!(first(), one);
@@ -289,7 +295,7 @@ fn what_is_refused_for_its_profile_keeps_back_the_tasks_of_no_other() {
 fn a_line_of_reviews_or_checks_that_is_refused_is_not_offered_further() {
     let bench = Bench::new();
     let in_review = |workspace: &str| {
-        let id = bench.create(NewTask { workspace: Some(workspace.to_owned()), ..titled("one") }).id;
+        let id = bench.create(NewTask { workspace: crate::Workspace::stored(workspace), ..titled("one") }).id;
         let run = bench.start(&id);
         let (task, bob) = (id.clone(), crate::Actor::worker("bob", run, id.clone(), None));
         let carol = "carol".parse().ok();
@@ -305,7 +311,7 @@ fn a_line_of_reviews_or_checks_that_is_refused_is_not_offered_further() {
     let offer = |view: &crate::View<'_>| {
         view.offer(&Accounts::new(), &crate::testing::checker(), |candidate| {
             offered.push(candidate.task.clone());
-            if candidate.workspace == "dir:/a" {
+            if candidate.workspace.as_str() == "dir:/a" {
                 CandidateChoice::Left(Reach::Line)
             } else {
                 CandidateChoice::Taken

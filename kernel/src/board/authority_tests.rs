@@ -122,7 +122,11 @@ fn a_workers_task_has_its_tenant_workspace_and_policy_and_no_other() {
     let bench = Bench::new();
     let (own, run, worker) = working(
         &bench,
-        NewTask { tenant: Some(tenant("acme")), workspace: Some("dir:/srv/a".to_owned()), ..titled("own") },
+        NewTask {
+            tenant: Some(tenant("acme")),
+            workspace: crate::Workspace::stored("dir:/srv/a"),
+            ..titled("own")
+        },
     );
     let own = Task { policy: Some("default".to_owned()), ..own };
     let run = Run { policy: Some("strict".to_owned()), ..run };
@@ -130,12 +134,12 @@ fn a_workers_task_has_its_tenant_workspace_and_policy_and_no_other() {
 
     let plain = made(titled("plain")).unwrap();
     assert_eq!((&plain.tenant, plain.policy.as_deref()), (&Some(tenant("acme")), Some("strict")));
-    assert_eq!(plain.workspace(), "scratch");
+    assert_eq!(plain.workspace.as_str(), "scratch");
     made(NewTask { tenant: Some(tenant("acme")), ..titled("x") }).unwrap();
     refused(made(NewTask { tenant: Some(tenant("beta")), ..titled("x") }), "not in beta");
-    made(NewTask { workspace: Some("dir:/srv/a".to_owned()), ..titled("x") }).unwrap();
+    made(NewTask { workspace: crate::Workspace::stored("dir:/srv/a"), ..titled("x") }).unwrap();
     refused(
-        made(NewTask { workspace: Some("dir:/srv/b".to_owned()), ..titled("x") }),
+        made(NewTask { workspace: crate::Workspace::stored("dir:/srv/b"), ..titled("x") }),
         "not in \"dir:/srv/b\"",
     );
     made(NewTask { policy: Some("strict".to_owned()), ..titled("x") }).unwrap();

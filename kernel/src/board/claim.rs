@@ -16,6 +16,7 @@ use crate::model::id::{Profile, RunId, TaskId};
 use crate::model::run::{Holder, Purpose, Run};
 use crate::model::state::{Change, State};
 use crate::model::task::Task;
+use crate::model::workspace::Workspace;
 use crate::rules::authority;
 use crate::store::runs::{Lease, NewRun};
 
@@ -32,7 +33,7 @@ pub struct Claimed {
 pub struct OpenClaim {
     pub task: TaskId,
     /// Workspace that the task names.
-    pub workspace: String,
+    pub workspace: Workspace,
     pub run: RunId,
 }
 

@@ -168,9 +168,10 @@ impl Board<'_> {
 
 fn cost(new: &NewTask) -> Cost {
     Cost::one(Bound::Creates)
-        .text([new.title.as_str(), new.workspace()])
+        .text([new.title.as_str(), new.workspace.as_str()])
         .text(new.body.iter().chain(&new.notes).map(String::as_str))
         .text(new.words().map(|(_, word)| word))
+        .text(new.plain().filter_map(|field| field.value.word()))
         .text(new.skills.iter().chain(&new.artifacts).map(String::as_str))
         .text(new.pools.iter().map(Pool::as_str))
         .links(new.parents.len())

@@ -1,7 +1,6 @@
 //! Edits of tasks, and their assignment.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,9 +13,14 @@ use crate::model::id::{Pool, Profile, TaskId, Tenant};
 use crate::model::limits;
 use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::status::Status;
-use crate::model::task::Task;
+use crate::model::task::{Client, Limits, Task};
+use crate::model::task_fields::{Change, PlainField};
+use crate::model::workspace::Workspace;
 use crate::rules::new_task;
 use crate::store::fields::Field;
+
+/// Hint to a value that is empty.
+const STAYS: &str = "leave it out, and it stays as it is";
 
 /// Changes of a task. An absent field is not changed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,8 +31,6 @@ pub struct Edit {
     pub body: Option<String>,
     /// New priority; the highest starts first.
     pub priority: Option<i64>,
-    /// New number of consecutive failures that block the task.
-    pub max_retries: Option<u32>,
     /// New result, for a finished task.
     pub result: Option<String>,
     /// New summary of the last completed run.
@@ -36,11 +38,9 @@ pub struct Edit {
     /// New metadata of the last completed run.
     pub metadata: Option<Value>,
     pub tenant: Option<Tenant>,
-    /// New time limit of a run.
-    pub max_runtime: Option<Duration>,
     /// New policy of the runs.
     pub policy: Option<String>,
-    pub workspace: Option<String>,
+    pub workspace: Option<Workspace>,
     /// New skills of the workers; empty for none.
     pub skills: Option<Vec<String>>,
     /// New check; empty for none.
@@ -51,6 +51,10 @@ pub struct Edit {
     pub commit: Option<CommitMode>,
     /// Change of the pools in which its runs take places.
     pub pools: PoolChange,
+    /// Plain fields to set.
+    pub limits: Limits,
+    /// Plain fields to set.
+    pub client: Client,
 }
 
 /// Change of the pools that a task names. Pools are removed first, and added afterwards.
@@ -89,6 +93,11 @@ impl Edit {
         *self == Edit::default()
     }
 
+    /// Returns the plain fields to set.
+    fn plain(&self) -> impl Iterator<Item = PlainField<'_>> {
+        self.limits.fields().chain(self.client.fields())
+    }
+
     /// Returns true if the edit changes the check.
     fn changes_check(&self) -> bool {
         self.check.is_some() || self.max_checks.is_some()
@@ -97,8 +106,9 @@ impl Edit {
     /// Returns true if the edit changes the settings of the next run.
     fn changes_runs(&self) -> bool {
         let places = self.tenant.is_some() || self.workspace.is_some();
-        let given = self.max_runtime.is_some() || self.policy.is_some() || self.skills.is_some();
-        places || given || self.commit.is_some() || !self.pools.is_empty()
+        let given = self.policy.is_some() || self.skills.is_some();
+        let plain = self.plain().any(|field| field.change == Change::Settings);
+        places || given || plain || self.commit.is_some() || !self.pools.is_empty()
     }
 }
 
@@ -144,6 +154,9 @@ impl Board<'_> {
     /// Changes the fields of a task.
     pub fn edit(&mut self, id: &TaskId, edit: &Edit, actor: &Actor) -> Result<Task, Error> {
         let task = self.for_person(id, actor, "edit a task")?;
+        if let Some(fixed) = edit.plain().find(|field| field.change == Change::Fixed) {
+            return Err(Error::invalid(fixed.name, "it is set at creation alone", "leave it out"));
+        }
         if edit.is_empty() {
             return Err(Error::invalid(
                 "edit",
@@ -177,9 +190,7 @@ impl Board<'_> {
             limits::bytes("body", body, limits::BODY)?;
             self.change(id, "body", &Field::Body(Some(body)), fields)?;
         }
-        if let Some(limit) = edit.max_retries {
-            self.change(id, "max_retries", &Field::MaxRetries(Some(limit)), fields)?;
-        }
+        self.edit_plain(id, edit, Change::Free, fields)?;
         if let Some(result) = &edit.result {
             limits::bytes("result", result, limits::SUMMARY)?;
             // An archived task that was done keeps its completion time.
@@ -253,22 +264,13 @@ impl Board<'_> {
             self.may_move(task, tenant)?;
             self.change(id, "tenant", &Field::Tenant(tenant.as_str()), fields)?;
         }
-        if let Some(limit) = edit.max_runtime {
-            if limit.is_zero() {
-                return Err(Error::invalid(
-                    "max_runtime",
-                    "it is zero",
-                    "give a time above zero, such as 30m",
-                ));
-            }
-            self.change(id, "max_runtime", &Field::MaxRuntime(limit), fields)?;
-        }
+        self.edit_plain(id, edit, Change::Settings, fields)?;
         if let Some(policy) = &edit.policy {
             require_filled("policy", policy)?;
             self.change(id, "policy", &Field::Policy(policy), fields)?;
         }
         if let Some(workspace) = &edit.workspace {
-            require_filled("workspace", workspace)?;
+            require_filled("workspace", workspace.as_str())?;
             self.change(id, "workspace", &Field::Workspace(workspace), fields)?;
         }
         self.edit_commits(task, edit, fields)?;
@@ -278,6 +280,21 @@ impl Board<'_> {
         }
         if !edit.pools.is_empty() {
             self.change(id, "pools", &Field::Pools(&edit.pools.applied_to(task)?), fields)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the plain fields that may change at such a time.
+    fn edit_plain(
+        &self,
+        id: &TaskId,
+        edit: &Edit,
+        change: Change,
+        fields: &mut Vec<&'static str>,
+    ) -> Result<(), Error> {
+        for field in edit.plain().filter(|field| field.change == change) {
+            new_task::plain(field, STAYS, "give a time above zero, such as 30m")?;
+            self.change(id, field.name, &Field::Plain(field), fields)?;
         }
         Ok(())
     }
@@ -332,13 +349,15 @@ impl Board<'_> {
 
 fn require_filled(field: &'static str, text: &str) -> Result<(), Error> {
     if text.is_empty() {
-        return Err(Error::invalid(field, "it is empty", "leave it out, and it stays as it is"));
+        return Err(Error::invalid(field, "it is empty", STAYS));
     }
     limits::bytes(field, text, limits::WORD)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::testing::{Bench, alice, titled};
     use crate::{Detach, EndCause, Handoff, NewTask};
@@ -351,9 +370,9 @@ mod tests {
     fn settings() -> Edit {
         Edit {
             tenant: Some("acme".parse().unwrap()),
-            max_runtime: Some(Duration::from_mins(5)),
+            limits: Limits { max_runtime: Some(Duration::from_mins(5)), ..Limits::default() },
             policy: Some("strict".to_owned()),
-            workspace: Some("dir:/srv".to_owned()),
+            workspace: Some(Workspace::stored("dir:/srv")),
             skills: Some(vec!["git".to_owned()]),
             ..Edit::default()
         }
@@ -442,7 +461,8 @@ mod tests {
         assert!(matches!(edit(&bench, &id, settings()), Err(Error::Conflict { .. })));
         bench.finish(run, EndCause::Exited { code: 1 });
         assert!(matches!(edit(&bench, &id, settings()), Err(Error::Conflict { .. })), "it has a workspace");
-        let limit = Edit { max_runtime: Some(Duration::from_secs(7)), ..Edit::default() };
+        let limits = Limits { max_runtime: Some(Duration::from_secs(7)), ..Limits::default() };
+        let limit = Edit { limits, ..Edit::default() };
         assert_eq!(edit(&bench, &id, limit).unwrap().limits.max_runtime, Some(Duration::from_secs(7)));
     }
 

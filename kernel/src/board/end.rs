@@ -113,7 +113,7 @@ impl Board<'_> {
         let bare = Ending {
             exit_code: ending.exit_code,
             signal: ending.signal,
-            core_dumped: ending.core_dumped,
+            measured: ending.measured,
             usage: ending.usage.clone(),
             ..Ending::new(EndCause::ShimKilled)
         };

@@ -1,7 +1,7 @@
 //! Verdicts that the ending of an agent implies, as its lane has read it.
 
 use crate::testing::{Bench, alice};
-use crate::{BlockKind, EndCause, Ending, Handoff, OnCleanExit, Outcome, Status, StopReason};
+use crate::{BlockKind, EndCause, Ending, Handoff, Measured, OnCleanExit, Outcome, Status, StopReason};
 
 #[test]
 fn a_clean_exit_completes_only_where_the_lane_says_so() {
@@ -167,10 +167,11 @@ fn a_core_that_was_dumped_is_kept_with_the_run_and_told_where_it_is_known() {
         let bench = Bench::new();
         let id = bench.ready();
         let run = bench.start(&id);
-        let ending = Ending { core_dumped, ..Ending::new(EndCause::Signaled { signal: 11 }) };
+        let ending =
+            Ending { measured: Measured { core_dumped }, ..Ending::new(EndCause::Signaled { signal: 11 }) };
         bench.call(move |board| board.finish_run(run, ending)).unwrap();
         let ended = bench.readers.with(|view| view.expect_run(run)).unwrap();
-        assert_eq!((ended.signal, ended.core_dumped), (Some(11), core_dumped));
+        assert_eq!((ended.signal, ended.measured.core_dumped), (Some(11), core_dumped));
         assert_eq!(ended.error.unwrap().contains("dumped its core"), core_dumped == Some(true));
         let json = serde_json::to_value(bench.readers.with(|view| view.expect_run(run)).unwrap()).unwrap();
         assert_eq!(json.get("core_dumped").is_some(), core_dumped.is_some(), "what is not known is absent");

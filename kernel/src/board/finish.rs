@@ -205,7 +205,7 @@ impl Board<'_> {
             summary: of_handoff.summary.or_else(|| last_words(decision, ending)),
             exit_code: ending.exit_code,
             signal: ending.signal,
-            core_dumped: ending.core_dumped,
+            measured: ending.measured,
             usage: ending.usage.as_ref(),
             evidence: ending.evidence.as_ref(),
             stderr_tail: ending.stderr_tail.as_deref(),
@@ -310,8 +310,8 @@ fn record(
         "outcome": decision.outcome, "error": decision.error, "pid": run.worker_pid, "failures": decision.failures,
         "exit_code": ending.exit_code, "signal": ending.signal, "retry_at": decision.retry_at(),
     });
-    if let Some(core_dumped) = ending.core_dumped {
-        payload["core_dumped"] = core_dumped.into();
+    if let (Value::Object(payload), Value::Object(measured)) = (&mut payload, json!(ending.measured)) {
+        payload.extend(measured);
     }
     if let Some(denied) = &ending.denied {
         payload[Denied::KEY] = json!(denied);

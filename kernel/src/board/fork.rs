@@ -14,7 +14,7 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Purpose, Run};
 use crate::model::state::InitialState;
-use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin};
+use crate::model::task::{Approval, Check, Goal, Lineage, NewTask, Origin};
 use crate::rules::authority;
 
 #[derive(Clone, Debug)]
@@ -109,18 +109,14 @@ impl Board<'_> {
             assignee: run.profile,
             tenant: task.tenant,
             priority: task.priority,
-            workspace: Some(task.workspace),
+            workspace: task.workspace,
             branch: fork.branch.or(task.branch_name),
             skills: task.skills,
             pools: task.pools,
             commits: task.commits,
             policy: task.policy,
-            limits: Limits {
-                max_runtime: task.limits.max_runtime,
-                max_retries: None,
-                budget_usd_micros: None,
-            },
-            client: Client { model_override: task.client.model_override, ..Client::default() },
+            limits: task.limits.forked(),
+            client: task.client.forked(),
             origin: Origin {
                 forked_from: Some(id.clone()),
                 forked_run: Some(run.id),

@@ -309,7 +309,7 @@ impl Board<'_> {
                 parents,
                 tenant: subject.tenant.clone(),
                 priority: subject.priority,
-                workspace: Some(subject.workspace.clone()),
+                workspace: subject.workspace.clone(),
                 policy: subject.policy.clone().or_else(|| proposing.policy.clone()),
                 created_by: proposing.assignee.as_ref().map(ToString::to_string),
                 lineage: Lineage { mission: Some(subject.mission().to_owned()), depth, consult: None },

@@ -347,7 +347,7 @@ fn a_worker_stays_within_its_task_and_tenant() {
     let (who, id) = (bob.clone(), mate.clone());
     assert_eq!(refused(Box::new(move |b| b.assign(&id, None, &who).map(drop))), ErrorCode::Forbidden);
     let who = bob.clone();
-    let wide = NewTask { workspace: Some("dir:/etc".to_owned()), ..titled("wide") };
+    let wide = NewTask { workspace: crate::Workspace::stored("dir:/etc"), ..titled("wide") };
     assert_eq!(refused(Box::new(move |b| b.create(wide, &who).map(drop))), ErrorCode::Forbidden);
     let (who, id) = (bob.clone(), mate.clone());
     bench.call(move |board| board.comment(&id, "hello", Some("operator"), &who)).unwrap();
@@ -470,10 +470,18 @@ fn nothing_starts_a_task_twice() {
 #[test]
 fn each_place_where_tasks_work_is_listed_once_until_they_are_archived() {
     let bench = Bench::new();
-    let at = |place: &str| NewTask { workspace: Some(place.to_owned()), ..titled("there") };
+    let at = |place: &str| NewTask { workspace: crate::Workspace::stored(place), ..titled("there") };
     let places = ["dir:/b", "worktree:/a", "dir:/b", "scratch", "dir:/a"];
     let ids = places.map(|place| bench.create(at(place)).id);
-    let listed = || bench.readers.with(|view| view.workplaces()).unwrap();
+    let listed = || {
+        bench
+            .readers
+            .with(|view| view.workplaces())
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(listed(), ["dir:/a", "dir:/b", "worktree:/a"]);
     let [_, archived, ..] = ids;
     bench.call(move |board| board.archive(&archived, Detach::Refuse, &alice())).unwrap();

@@ -18,7 +18,13 @@ fn ends_with_changes(bench: &Bench, run: RunId) -> crate::Finished {
 
 fn require(bench: &Bench) -> TaskId {
     let commits = Commits { mode: Some(CommitMode::Require) };
-    bench.create(NewTask { commits, workspace: Some("worktree:/srv/app".to_owned()), ..titled("work") }).id
+    bench
+        .create(NewTask {
+            commits,
+            workspace: crate::Workspace::stored("worktree:/srv/app"),
+            ..titled("work")
+        })
+        .id
 }
 
 #[test]
@@ -97,7 +103,8 @@ fn only_a_task_in_a_worktree_has_a_handling_of_uncommitted_changes() {
     let bench = Bench::new();
     for (workspace, mode) in [(None, CommitMode::Auto), (Some("dir:/srv"), CommitMode::No)] {
         let workspace = workspace.map(str::to_owned);
-        let new = NewTask { commits: Commits { mode: Some(mode) }, workspace, ..titled("work") };
+        let new =
+            NewTask { commits: Commits { mode: Some(mode) }, workspace: workspace.into(), ..titled("work") };
         let refused = bench.call(|board| board.create(new, &alice())).unwrap_err();
         assert!(matches!(&refused, Error::Invalid { .. }), "{refused}");
         assert!(refused.hint().unwrap().contains("--workspace worktree:"), "{refused:?}");
@@ -110,7 +117,7 @@ fn only_a_task_in_a_worktree_has_a_handling_of_uncommitted_changes() {
     assert_eq!(bench.task(&id).commits.mode, Some(CommitMode::Require));
     let auto = Edit { commit: Some(CommitMode::Auto), ..Edit::default() };
     assert_eq!(edit(&id, auto.clone()).unwrap().commits.mode, Some(CommitMode::Auto));
-    let moved = Edit { workspace: Some("scratch".to_owned()), ..Edit::default() };
+    let moved = Edit { workspace: Some(crate::Workspace::default()), ..Edit::default() };
     assert_eq!(edit(&id, moved).unwrap().commits.mode, None, "nothing is committed there");
     assert!(matches!(edit(&id, auto), Err(Error::Invalid { .. })));
     bench.check();

@@ -30,6 +30,7 @@ use crate::model::run::Run;
 use crate::model::state::Gate;
 use crate::model::status::Status;
 use crate::model::task::Task;
+use crate::model::workspace::Workspace;
 use crate::rules::readiness::{Waits, gate};
 use crate::rules::{implied_verdict, uncommitted};
 use crate::store::tx::Tx;
@@ -104,7 +105,7 @@ reads! {
     /// Returns the directories that unarchived tasks name as their workspaces.
     directories_in_use: directories_in_use() -> Vec<String>;
     /// Returns the workspaces other than scratch that unarchived tasks name, each once.
-    workplaces: workspaces_in_use() -> Vec<String>;
+    workplaces: workspaces_in_use() -> Vec<Workspace>;
     /// Returns at most `limit` archived tasks with a worktree, ordered by id, after a given id.
     archived_worktrees: archived_worktrees(after: &str, limit: u32) -> Vec<Task>;
     /// Returns the row numbers of at most `limit` replies that were stored before a time, and the total size of these

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Pool, Profile, TaskId, Tenant};
+use crate::model::workspace::Workspace;
 
 /// Task that may be started.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +20,7 @@ pub struct Candidate {
     /// Creation time of the task.
     pub created_at: Timestamp,
     /// Workspace as the task asks for it.
-    pub workspace: String,
+    pub workspace: Workspace,
     /// Key of the candidate's line. The tasks of a tenant and assignee are in one line when they need the same directory
     /// or repository and name the same pools. Empty for a task that needs no directory and names no pool.
     pub line: String,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId};
+use crate::model::measured::Measured;
 use crate::model::spent::Spent;
 use crate::model::status::Status;
 use crate::model::words::words;
@@ -288,8 +289,7 @@ pub struct Ending {
     pub exit_code: Option<i32>,
     /// Signal that ended the worker, if a signal did.
     pub signal: Option<i32>,
-    /// True if the signal made the worker dump core; none when unknown.
-    pub core_dumped: Option<bool>,
+    pub measured: Measured,
     /// Resources that the run used.
     pub usage: Option<Value>,
     /// Use of a model, as the agent reports it.
@@ -343,7 +343,7 @@ impl Ending {
             result_policy: OnCleanExit::Unreported,
             exit_code,
             signal,
-            core_dumped: None,
+            measured: Measured::default(),
             usage: None,
             spent: None,
             evidence: None,

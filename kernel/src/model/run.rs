@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::model::clock::Timestamp;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
+use crate::model::measured::Measured;
 use crate::model::outcome::{Egress, Outcome, StopReason};
 use crate::model::spent::Spent;
 use crate::model::time_limit::LimitSource;
@@ -150,9 +151,8 @@ pub struct Run {
     pub exit_code: Option<i32>,
     /// Signal that ended the worker.
     pub signal: Option<i32>,
-    /// True if the signal made the worker dump core; none when unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub core_dumped: Option<bool>,
+    #[serde(flatten)]
+    pub measured: Measured,
     pub log_path: Option<String>,
     pub workspace_path: Option<String>,
     /// Sandbox that was really enforced.

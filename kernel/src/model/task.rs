@@ -5,7 +5,6 @@
 //! `create` is flat.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,21 +17,12 @@ use crate::model::outcome::{ApprovalState, BlockKind};
 use crate::model::run::Purpose;
 use crate::model::state::InitialState;
 use crate::model::status::Status;
+use crate::model::task_fields::{self, Member as _, PlainField};
 use crate::model::verdict::Question;
 use crate::model::waiting::Waiting;
+use crate::model::workspace::Workspace;
 
-/// Limits of a task.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Limits {
-    /// Time limit of each run.
-    #[serde(rename = "max_runtime_seconds", default, with = "optional_seconds")]
-    #[schemars(with = "Option<u64>")]
-    pub max_runtime: Option<Duration>,
-    /// Number of counted failures in a row that block the task.
-    pub max_retries: Option<u32>,
-    /// Budget of the task, in millionths of a US dollar.
-    pub budget_usd_micros: Option<i64>,
-}
+crate::task_fields! { task_fields::groups {} }
 
 /// Default number of failed checks in a row that block a task.
 const DEFAULT_MAX_CHECKS: u32 = 3;
@@ -127,18 +117,6 @@ pub struct Origin {
     pub forked_session: Option<String>,
 }
 
-/// Fields that a client keeps with a task. The board stores them and decides nothing by them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Client {
-    pub project_id: Option<String>,
-    pub session_id: Option<String>,
-    pub workflow_template_id: Option<String>,
-    /// Client's step in the workflow.
-    pub current_step_key: Option<String>,
-    /// Model to use in place of the profile's.
-    pub model_override: Option<String>,
-}
-
 /// Definition of a new task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -155,9 +133,8 @@ pub struct NewTask {
     pub tenant: Option<Tenant>,
     /// Priority; greater goes first.
     pub priority: i64,
-    /// Workspace; absent means `scratch`. The board interprets the kind before the first `:` and the directory of `dir:`,
-    /// and stores the rest as given.
-    pub workspace: Option<String>,
+    /// Workspace; absent means `scratch`.
+    pub workspace: Workspace,
     pub branch: Option<String>,
     /// State in which the task is created.
     pub initial_state: InitialState,
@@ -189,18 +166,15 @@ pub struct NewTask {
     pub origin: Origin,
 }
 
-/// Default workspace: a directory of the task's own.
-pub(crate) const SCRATCH: &str = "scratch";
-
 impl NewTask {
-    pub(crate) fn workspace(&self) -> &str {
-        self.workspace.as_deref().unwrap_or(SCRATCH)
+    /// Returns the plain fields that have a value.
+    pub(crate) fn plain(&self) -> impl Iterator<Item = PlainField<'_>> {
+        self.limits.fields().chain(self.client.fields())
     }
 
-    /// Returns the optional words with their names in the API: the board stores them as given, up to a length.
+    /// Returns the optional words with their names in the API, without the plain fields: the board stores them as given,
+    /// up to a length.
     pub(crate) fn words(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let Client { project_id, session_id, workflow_template_id, current_step_key, model_override } =
-            &self.client;
         [
             ("branch", &self.branch),
             ("idempotency_key", &self.idempotency_key),
@@ -211,11 +185,6 @@ impl NewTask {
             ("approver", &self.approval.approver),
             ("channel", &self.origin.channel),
             ("forked_session", &self.origin.forked_session),
-            ("workflow_template_id", workflow_template_id),
-            ("current_step_key", current_step_key),
-            ("session_id", session_id),
-            ("project_id", project_id),
-            ("model_override", model_override),
         ]
         .into_iter()
         .filter_map(|(name, word)| Some((name, word.as_deref()?)))
@@ -267,7 +236,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pools: BTreeSet<Pool>,
     /// Workspace as the caller asked for it.
-    pub workspace: String,
+    pub workspace: Workspace,
     /// Kind of thing that a blocked task waits for.
     pub block_kind: Option<BlockKind>,
     /// Reason why the task is blocked.

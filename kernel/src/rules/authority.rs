@@ -7,7 +7,7 @@ use crate::model::missing::Missing;
 use crate::model::mission::MissionLimits;
 use crate::model::outcome::StopReason;
 use crate::model::run::{Holder, Purpose, Run};
-use crate::model::task::{NewTask, SCRATCH, Task};
+use crate::model::task::{NewTask, Task};
 use crate::rules::mission;
 use crate::rules::turns;
 
@@ -136,12 +136,12 @@ pub(crate) fn bound_new_task(
         ));
     }
     new.tenant.clone_from(&own.tenant);
-    if ![SCRATCH, own.workspace.as_str()].contains(&new.workspace()) {
+    if !new.workspace.is_scratch() && new.workspace != own.workspace {
         return Err(Error::forbidden(
             format!(
-                "a worker's task may work in `{SCRATCH}` or in {:?}, not in {:?}",
-                own.workspace,
-                new.workspace()
+                "a worker's task may work in `scratch` or in {:?}, not in {:?}",
+                own.workspace.as_str(),
+                new.workspace.as_str()
             ),
             "leave the workspace out",
         ));

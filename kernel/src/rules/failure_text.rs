@@ -11,7 +11,7 @@ pub(crate) const OUT_OF_MEMORY: &str =
 
 /// Returns the text for a worker that a signal ended.
 pub(crate) fn by_signal(signal: i32, ending: &Ending) -> String {
-    let core = if ending.core_dumped == Some(true) { " and dumped its core" } else { "" };
+    let core = if ending.measured.core_dumped == Some(true) { " and dumped its core" } else { "" };
     format!("ended by signal {signal}{core}")
 }
 
@@ -46,6 +46,7 @@ pub(crate) fn last_line(ending: &Ending) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::measured::Measured;
     use crate::model::outcome::EndCause;
 
     fn wrote(tail: &str) -> Ending {
@@ -74,7 +75,10 @@ mod tests {
             (Some(false), "ended by signal 11"),
             (Some(true), "ended by signal 11 and dumped its core"),
         ] {
-            let ending = Ending { core_dumped, ..Ending::new(EndCause::Signaled { signal: 11 }) };
+            let ending = Ending {
+                measured: Measured { core_dumped },
+                ..Ending::new(EndCause::Signaled { signal: 11 })
+            };
             assert_eq!(by_signal(11, &ending), told);
         }
     }

@@ -8,6 +8,8 @@ use crate::model::error::Error;
 use crate::model::id::Pool;
 use crate::model::limits;
 use crate::model::task::{Approval, Check, NewTask};
+use crate::model::task_fields::{PlainField, Value};
+use crate::model::workspace::Workspace;
 use crate::rules::{links, turns};
 
 /// Hint with an example of a check.
@@ -22,8 +24,8 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
     limits::title(&new.title)?;
     limits::maybe("body", new.body.as_deref(), limits::BODY)?;
     limits::maybe("notes", new.notes.as_deref(), limits::SUMMARY)?;
-    limits::bytes("workspace", new.workspace(), limits::WORD)?;
-    if new.workspace().is_empty() {
+    limits::bytes("workspace", new.workspace.as_str(), limits::WORD)?;
+    if new.workspace.as_str().is_empty() {
         return Err(Error::invalid("workspace", "it is empty", "leave it out for `scratch`"));
     }
     for (field, word) in new.words() {
@@ -32,15 +34,11 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
             return Err(Error::invalid(field, "it is empty", "leave it out"));
         }
     }
-    if new.limits.max_runtime.is_some_and(|limit| limit.as_micros() == 0) {
-        return Err(Error::invalid(
-            "max_runtime",
-            "it is zero",
-            "leave it out for no limit of the task's own",
-        ));
+    for field in new.plain() {
+        plain(field, "leave it out", "leave it out for no limit of the task's own")?;
     }
     check(&new.check)?;
-    commits(new.commits, new.workspace())?;
+    commits(new.commits, &new.workspace)?;
     list("skills", &new.skills)?;
     list("artifacts", &new.artifacts)?;
     pools(&new.pools)?;
@@ -48,6 +46,18 @@ pub(crate) fn validate(new: &NewTask) -> Result<(), Error> {
         return Err(links::too_many_parents(new.parents.len()));
     }
     Ok(())
+}
+
+/// Refuses a value that its kind does not allow. The hints are for an empty word and for a time of zero.
+pub(crate) fn plain(field: PlainField<'_>, filled: &str, longer: &str) -> Result<(), Error> {
+    match field.value {
+        Value::Word(word) => {
+            limits::bytes(field.name, word, limits::WORD)?;
+            if word.is_empty() { Err(Error::invalid(field.name, "it is empty", filled)) } else { Ok(()) }
+        }
+        Value::Span(time) if time.as_micros() == 0 => Err(Error::invalid(field.name, "it is zero", longer)),
+        Value::Span(_) | Value::Number(_) | Value::Amount(_) => Ok(()),
+    }
 }
 
 /// Refuses an approver without an approval, and an approver who is the assignee. For a task with a class, the class's
@@ -84,7 +94,7 @@ pub(crate) fn require_limit(limit: u32, check: Option<()>) -> Result<(), Error> 
 }
 
 /// Refuses a handling of uncommitted changes for a task whose runs have no branch of their own.
-pub(crate) fn commits(commits: Commits, workspace: &str) -> Result<(), Error> {
+pub(crate) fn commits(commits: Commits, workspace: &Workspace) -> Result<(), Error> {
     if commits.mode.is_none() || is_worktree(workspace) {
         return Ok(());
     }
@@ -96,8 +106,8 @@ pub(crate) fn commits(commits: Commits, workspace: &str) -> Result<(), Error> {
 }
 
 /// True for a workspace in which a run has a branch of its own.
-pub(crate) fn is_worktree(workspace: &str) -> bool {
-    workspace.split(':').next() == Some("worktree")
+pub(crate) fn is_worktree(workspace: &Workspace) -> bool {
+    workspace.kind() == "worktree"
 }
 
 /// Refuses more pools than a task may name.

@@ -171,7 +171,7 @@ fn the_established_programs_board_is_taken_over_with_its_ids_and_never_written_t
         (5, Some("fine"), Some(Duration::from_secs(90)))
     );
     assert_eq!((done.skills, done.client.session_id.as_deref()), (vec!["git".to_owned()], Some("s1")));
-    assert_eq!(bench.task(&id("t_00000003")).workspace, "dir:/srv/x");
+    assert_eq!(bench.task(&id("t_00000003")).workspace.as_str(), "dir:/srv/x");
     assert_eq!(bench.task(&id("t_00000006")).block_kind.unwrap().as_str(), "gave_up");
     assert_eq!(bench.task(&id("t_00000005")).block_kind.unwrap().as_str(), "capability");
     assert_eq!(bench.readers.with(|view| view.replay()).unwrap(), vec![]);

@@ -30,6 +30,7 @@ use crate::model::schedule::TickOutcome;
 use crate::model::spent::MOST;
 use crate::model::status::Status;
 use crate::model::time_limit::LimitSource;
+use crate::model::workspace::Workspace;
 
 macro_rules! text_columns {
     ($($name:ty),+) => {$(
@@ -97,6 +98,18 @@ text_columns!(
 );
 from_text!(BoardId);
 number_columns!(RunId, EventId, CommentId, AttachmentId, LetterId);
+
+impl ToSql for Workspace {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.as_str().into())
+    }
+}
+
+impl FromSql for Workspace {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str().map(Self::stored)
+    }
+}
 
 impl ToSql for Timestamp {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

@@ -1,7 +1,6 @@
 //! Updates of single columns of a task.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use rusqlite::params;
 use rusqlite::types::{ToSql as _, ToSqlOutput};
@@ -14,6 +13,8 @@ use crate::model::commits::CommitMode;
 use crate::model::error::Error;
 use crate::model::id::{Pool, Profile, TaskId};
 use crate::model::outcome::{ApprovalState, BlockKind};
+use crate::model::task_fields::{PlainField, Value};
+use crate::model::workspace::Workspace;
 
 const STEP: &str = "change the task";
 
@@ -23,12 +24,20 @@ macro_rules! fields {
         /// Single column of a task, with its new value.
         pub(crate) enum Field<$a> {
             $($name($type),)+
+            /// Plain field, as its declaration says.
+            Plain(PlainField<$a>),
         }
 
         impl Field<'_> {
             fn stored(&self) -> Result<(&'static str, ToSqlOutput<'_>), Error> {
                 Ok(match self {
                     $(Field::$name(value) => ($column, stored!(value $(, $how)?)),)+
+                    Field::Plain(PlainField { column, value, .. }) => (column, match value {
+                        Value::Word(word) => (*word).into(),
+                        Value::Number(number) => (*number).into(),
+                        Value::Amount(amount) => (*amount).into(),
+                        Value::Span(time) => micros(*time).into(),
+                    }),
                 })
             }
         }
@@ -41,9 +50,6 @@ macro_rules! stored {
     };
     ($value:ident, json) => {
         to_json($value)?.into()
-    };
-    ($value:ident, micros) => {
-        micros(*$value).into()
     };
 }
 
@@ -58,7 +64,6 @@ fields! { 'a:
     Failures(u32) => "consecutive_failures",
     LastError(Option<&'a str>) => "last_failure_error",
     Nonspawnable(Option<&'a str>) => "nonspawnable",
-    MaxRetries(Option<u32>) => "max_retries",
     Check(Option<&'a str>) => "check_command",
     MaxChecks(u32) => "max_checks",
     Commit(Option<CommitMode>) => "commit_mode",
@@ -68,9 +73,8 @@ fields! { 'a:
     WorkBy(&'a str) => "work_by",
     Approval(ApprovalState) => "approval",
     Tenant(&'a str) => "tenant",
-    MaxRuntime(Duration) => "max_runtime_us" as micros,
     Policy(&'a str) => "policy",
-    Workspace(&'a str) => "workspace",
+    Workspace(&'a Workspace) => "workspace",
     Skills(&'a [String]) => "skills" as json,
     Pools(&'a BTreeSet<Pool>) => "pools" as json,
     Notes(&'a str) => "notes",

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{Connection, ToSql, params, params_from_iter};
 use serde_json::Value;
 
-use super::columns::{self, columns};
+use super::columns::{self, Group as _, columns};
 use super::convert::{StoredTenant, json, micros, to_json, to_json_or_null};
 use super::statement::Statement as _;
 use super::tx::Tx;
@@ -15,22 +15,30 @@ use crate::model::error::Error;
 use crate::model::filter::Excerpt;
 use crate::model::id::{Profile, RunId, TaskId, Tenant};
 use crate::model::limits::{self, ReplyCapacity};
+use crate::model::measured::{Measured, measured};
 use crate::model::outcome::{Finished, Outcome, StopReason};
 use crate::model::run::{Holder, Purpose, Run, RunStatus};
 use crate::model::task::Task;
 use crate::model::time_limit::TimeLimit;
 use crate::model::verdict::{Handoff, Verdict};
 
-columns! {
-    COLUMNS, read -> Run from "";
-    "": task_id, profile, purpose, step_key, status, outcome, summary, error, metadata as json, worker_pid,
-        started_at, spawned_at, ended_at, claim_lock, claim_expires, last_heartbeat_at,
-        max_runtime_seconds = max_runtime_us as seconds, max_runtime_from, exit_code, signal, core_dumped, log_path, workspace_path,
-        sandbox as json, usage as json, evidence as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
-        tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
-    ;
-    spent: None, egress: None
+/// Declares the columns of a run: those with code of their own, then the measured facts.
+macro_rules! run_columns {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+        columns! {
+            COLUMNS, read -> Run from "";
+            "": task_id, profile, purpose, step_key, status, outcome, summary, error, metadata as json, worker_pid,
+                started_at, spawned_at, ended_at, claim_lock, claim_expires, last_heartbeat_at,
+                max_runtime_seconds = max_runtime_us as seconds, max_runtime_from, exit_code, signal, log_path, workspace_path,
+                sandbox as json, usage as json, evidence as json, verdict as json, ending_since, stop_reason, holder, nonce, policy,
+                tenant as optional, branch_name, worker_uid, boot_id, stderr_tail, account, tries;
+            measured: Measured { $($name),* };
+            spent: None, egress: None
+        }
+    };
 }
+
+measured!(run_columns);
 
 pub(super) fn query(conn: &Connection, rest: &str, params: impl rusqlite::Params) -> Result<Vec<Run>, Error> {
     conn.list("read runs", &format!("SELECT {COLUMNS} FROM task_runs {rest}"), params, read)
@@ -100,7 +108,7 @@ pub(crate) struct Close<'a> {
     pub(crate) metadata: Option<&'a Value>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    pub(crate) core_dumped: Option<bool>,
+    pub(crate) measured: Measured,
     pub(crate) usage: Option<&'a Value>,
     pub(crate) evidence: Option<&'a Value>,
     pub(crate) stderr_tail: Option<&'a str>,
@@ -122,7 +130,7 @@ impl<'a> Close<'a> {
             metadata: handoff.and_then(|handoff| handoff.metadata.as_ref()),
             exit_code: None,
             signal: None,
-            core_dumped: None,
+            measured: Measured::default(),
             usage: None,
             evidence: None,
             stderr_tail: None,
@@ -389,29 +397,33 @@ impl Tx<'_> {
     /// Closes an open run. Returns false if the run was not open.
     pub(crate) fn close_run(&self, id: RunId, end: &Close<'_>) -> Result<bool, Error> {
         self.count_closed(id)?;
-        self.conn.alter(
-            "close the run",
+        let measured = end.measured.cells();
+        let columns: String = measured.iter().map(|(column, _)| format!(", {column} = ?")).collect();
+        let sql = format!(
             "UPDATE task_runs SET status = ?2, outcome = ?3, summary = ?4, error = ?5, metadata = ?6, exit_code = ?7, \
-               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12, evidence = ?13, \
-               core_dumped = ?14 \
-             WHERE id = ?1 AND ended_at IS NULL",
-            params![
-                id,
-                RunStatus::from(end.finished.outcome),
-                end.finished.outcome,
-                end.summary,
-                end.error,
-                to_json_or_null(end.metadata),
-                end.exit_code,
-                end.signal,
-                to_json_or_null(end.usage),
-                end.stderr_tail,
-                to_json(end.finished)?,
-                end.ended_at,
-                to_json_or_null(end.evidence),
-                end.core_dumped,
-            ],
-        )
+               signal = ?8, usage = ?9, stderr_tail = ?10, finished = ?11, ended_at = ?12, evidence = ?13{columns} \
+             WHERE id = ?1 AND ended_at IS NULL"
+        );
+        let (metadata, usage, evidence) =
+            (to_json_or_null(end.metadata), to_json_or_null(end.usage), to_json_or_null(end.evidence));
+        let (status, finished) = (RunStatus::from(end.finished.outcome), to_json(end.finished)?);
+        let plain: [&dyn ToSql; 13] = [
+            &id,
+            &status,
+            &end.finished.outcome,
+            &end.summary,
+            &end.error,
+            &metadata,
+            &end.exit_code,
+            &end.signal,
+            &usage,
+            &end.stderr_tail,
+            &finished,
+            &end.ended_at,
+            &evidence,
+        ];
+        let values = plain.into_iter().chain(measured.iter().map(|(_, value)| value as &dyn ToSql));
+        self.conn.alter("close the run", &sql, params_from_iter(values))
     }
 
     pub(crate) fn finished_run(&self, id: RunId) -> Result<Option<Finished>, Error> {

@@ -20,26 +20,37 @@ use crate::model::state::State;
 use crate::model::status::{Status, WasDone};
 use crate::model::task::{Approval, Check, Client, Goal, Limits, Lineage, NewTask, Origin, Task};
 use crate::model::verdict::{Blocking, Question, Verdict};
+use crate::model::workspace::Workspace;
 
-columns! {
-    COLUMNS, read_columns -> Task from "t.";
-    "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
-        branch_name, branch_note, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
-        block_reason, cancelled, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
-        unchecked_run, goal_turns;
-    "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
-    "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
-        artifacts as list;
-    limits: Limits { max_runtime = max_runtime_us as duration, max_retries, budget_usd_micros }
-    check: Check { command = check_command, max_checks }
-    commits: Commits { mode = commit_mode }
-    approval: Approval { state = approval, class = approval_class, approver }
-    goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
-    lineage: Lineage { mission, depth, consult }
-    client: Client { project_id, session_id, workflow_template_id, current_step_key, model_override }
-    origin: Origin { schedule, tick, channel, forked_from, forked_run, forked_session };
-    workspace_kind: String::new(), why: None, status_since: None, attempts: None, last_run_ended_at: None
+/// Declares the columns of a task: those with rules of their own, then the plain fields.
+macro_rules! task_columns {
+    ({} $($(#[$doc:meta])* $group:ident: $Group:ident { $(
+        $(#[$attribute:meta])* $name:ident: $kind:ident ($column:ident $(as $form:ident)?) $change:ident $fork:ident
+        request($($request:tt)*) form($($label:tt)*)
+        $($who:ident($at:ident))*;
+    )* })*) => {
+        columns! {
+            COLUMNS, read_columns -> Task from "t.";
+            "t.": workspace, title, body, assignee, reviewer, work_by, status, priority, tenant as optional, workspace_path,
+                branch_name, branch_note, created_by, created_at, started_at, completed_at, result, skills as list, pools as list, block_kind,
+                block_reason, cancelled, question as json, consecutive_failures, last_failure_error, current_run_id, failed_checks,
+                unchecked_run, goal_turns;
+            "r.": claim_lock, claim_expires, worker_pid, last_heartbeat_at;
+            "t.": not_before, idempotency_key, updated_at, policy, creator_uid, worker_uid, creator_task, notes,
+                artifacts as list;
+            check: Check { command = check_command, max_checks }
+            commits: Commits { mode = commit_mode }
+            approval: Approval { state = approval, class = approval_class, approver }
+            goal: Goal { mode = goal_mode, max_turns = goal_max_turns }
+            lineage: Lineage { mission, depth, consult }
+            origin: Origin { schedule, tick, channel, forked_from, forked_run, forked_session }
+            $($group: $Group { $($name = $column $(as $form)?),* })*;
+            workspace_kind: String::new(), why: None, status_since: None, attempts: None, last_run_ended_at: None
+        }
+    };
 }
+
+crate::task_fields! { task_columns {} }
 
 /// Tables of the columns.
 pub(super) const FROM: &str = "FROM tasks t LEFT JOIN task_runs r ON r.id = t.current_run_id";
@@ -47,8 +58,8 @@ pub(super) const FROM: &str = "FROM tasks t LEFT JOIN task_runs r ON r.id = t.cu
 /// Reads a row that begins with the columns of a task.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
     let mut task = read_columns(row)?;
-    task.workspace_kind = task.workspace.split(':').next().unwrap_or_default().to_owned();
-    task.workspace_path = task.workspace_path.or_else(|| named_directory(&task.workspace));
+    task.workspace_kind = task.workspace.kind().to_owned();
+    task.workspace_path = task.workspace_path.or_else(|| named_directory(task.workspace.as_str()));
     Ok(task)
 }
 
@@ -172,7 +183,7 @@ impl Tx<'_> {
             ("status", &birth.state.status()),
             ("priority", &task.priority),
             ("tenant", &StoredTenant(birth.tenant)),
-            ("workspace", &task.workspace()),
+            ("workspace", &task.workspace),
             ("branch_name", &task.branch),
             ("created_by", &birth.created_by),
             ("creator_uid", &birth.creator_uid),
@@ -289,7 +300,7 @@ impl Tx<'_> {
 
     /// Returns the workspaces other than scratch that unarchived tasks name, each once. The query steps through the index
     /// from value to value.
-    pub(crate) fn workspaces_in_use(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn workspaces_in_use(&self) -> Result<Vec<Workspace>, Error> {
         self.conn.list(
             "list the workspaces in use",
             "WITH RECURSIVE place (name) AS ( \

@@ -56,7 +56,7 @@ fn full() -> Bench {
         tenant: Some("acme".parse().unwrap()),
         body: Some("line\nline \"quoted\" – ü".to_owned()),
         skills: vec!["git".to_owned()],
-        workspace: Some("dir:/srv/x".to_owned()),
+        workspace: crate::Workspace::stored("dir:/srv/x"),
         idempotency_key: Some("once".to_owned()),
         ..titled("parent")
     });

@@ -3,9 +3,8 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use kernel::Task;
+use kernel::{Task, WorkspaceSpec};
 use policies::{Identity, Policy, Toolchains};
-use workspace::WorkspaceSpec;
 
 use super::unix_user::user_by_uid;
 use super::worker_user::job_user;
@@ -40,9 +39,7 @@ pub fn home_for(task: &Task) -> Option<PathBuf> {
     if !nix::unistd::geteuid().is_root() {
         return home_of(None);
     }
-    let (WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) }) =
-        task.workspace.parse().unwrap_or_default()
-    else {
+    let Some(path) = task.workspace.spec().and_then(WorkspaceSpec::path) else {
         // The worker gets a uid of the supervisor's range.
         return home_of(None).filter(|_| !is_tenants);
     };

@@ -11,9 +11,8 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kernel::{BoardId, Counted};
+use kernel::{BoardId, Counted, Workspace};
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use self::ledger::{Ledger, LiveUids, Owner, Reservation, Reservations, Stamp};
 use base::exit::Code;
@@ -59,12 +58,10 @@ pub fn own_uid(
     range: Option<Range>,
     board: &mut kernel::Board<'_>,
     task: &kernel::TaskId,
-    workspace: &str,
+    workspace: &Workspace,
 ) -> Result<Option<u32>, kernel::Error> {
     match range {
-        Some(range) if matches!(workspace.parse(), Ok(WorkspaceSpec::Scratch)) => {
-            board.allocate_uid(task, range.first, range.last).map(Some)
-        }
+        Some(range) if workspace.is_scratch() => board.allocate_uid(task, range.first, range.last).map(Some),
         _ => Ok(None),
     }
 }

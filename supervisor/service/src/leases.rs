@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use kernel::{BoardName, Holder, Run, RunId, TaskId, View};
-use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared, WorkspaceSpec};
+use kernel::{BoardName, Holder, Run, RunId, TaskId, View, WorkspaceSpec};
+use workspace::{Job, Lease, LeaseHolder, Outcome, Prepared};
 
 use base::exit::Code;
 use base::failure::Failure;
@@ -83,8 +83,11 @@ fn taken_over(
     view: &View<'_>,
     run: &Run,
 ) -> Result<Option<Lease>, kernel::Error> {
-    let spec = view.task(&run.task_id)?.and_then(|task| task.workspace.parse::<WorkspaceSpec>().ok());
-    let Some(WorkspaceSpec::Directory(path)) = spec else { return Ok(None) };
+    let task = view.task(&run.task_id)?;
+    let Some(WorkspaceSpec::Directory(path)) = task.as_ref().and_then(|task| task.workspace.spec()) else {
+        return Ok(None);
+    };
+    let path = path.clone();
     let prepared = match job::work(None, Vec::new(), Vec::new(), Job::PrepareDirectory { path }) {
         Ok(Outcome::Prepared(prepared)) => Ok(prepared),
         Ok(_) => Err(JobFailure::another_answer().message),

@@ -19,11 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{
     Blobs, BoardId, BoardName, Readers, SharedQuotas, Sweep, SweepScope, Swept, SystemClock, SystemEntropy,
-    Tenant, Writer, WriterOptions,
+    Tenant, WorkspaceSpec, Writer, WriterOptions,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
-use workspace::WorkspaceSpec;
 
 pub use self::extras::BRIDGE;
 use self::jobs::Jobs;
@@ -311,9 +310,7 @@ impl Service {
         let mut places = Vec::new();
         for board in self.served() {
             match board.readers().with(|view| view.workplaces()) {
-                Ok(named) => {
-                    places.extend(named.iter().filter_map(|text| text.parse::<WorkspaceSpec>().ok()));
-                }
+                Ok(named) => places.extend(named.iter().filter_map(|place| place.spec().cloned())),
                 // A failure of one board must not affect the others.
                 Err(error) => tracing::warn!(board = %board.name(), %error, "workplaces_not_read"),
             }

@@ -170,7 +170,7 @@ async fn be_the_daemon(client: &Client, verb: &Dispatch) -> Result<(Dispatched, 
         dispatched.spawned.push(Spawned {
             task_id,
             assignee: run.profile.map(|profile| profile.to_string()),
-            workspace: shown.task.workspace,
+            workspace: shown.task.workspace.into(),
             run_id: Some(run_id),
             status: Some(shown.task.status),
             outcome: run.outcome,

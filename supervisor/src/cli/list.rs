@@ -99,7 +99,7 @@ fn cell(column: Column, task: &Task, now: Timestamp) -> Cell {
         }
         Column::Attempts => Cell::or_dash(task.attempts),
         Column::Workspace => {
-            Cell::from(task.workspace_path.clone().unwrap_or_else(|| task.workspace.clone()))
+            Cell::from(task.workspace_path.clone().unwrap_or_else(|| task.workspace.to_string()))
         }
         Column::Policy => Cell::or_dash(task.policy.as_ref()),
         Column::Why => {

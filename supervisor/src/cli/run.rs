@@ -38,6 +38,7 @@ const TITLE: usize = 80;
 /// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
 
+kernel::task_request! { run
 /// Run a command as a task, show its output, and exit as it does
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -85,15 +86,15 @@ pub(super) struct Run {
     /// Higher goes first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     priority: i64,
-    /// End it after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "DURATION")]
-    max_runtime: Option<WrittenDuration>,
+    @first;
     /// Give up after this many failures in a row
     #[arg(long, value_name = "N", default_value_t = 1)]
     max_retries: u32,
     /// Who is notified: a channel of the configuration, as in `create`
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     notify: Option<String>,
+    @last;
+}
 }
 
 pub(super) async fn run(line: &CommandLine, run: Run) -> Result<u8, Failure> {
@@ -159,6 +160,7 @@ impl Run {
         let body =
             if is_command && is_of_shell(client.root(), &assignee) { format!("exec {body}") } else { body };
         let workspace = if self.here { Some(here()?) } else { self.workspace };
+        let plain = kernel::passed_fields! { run self => Create };
         Ok(Create {
             title,
             body: Some(body),
@@ -168,10 +170,9 @@ impl Run {
             policy: self.policy,
             commit: self.commit,
             priority: self.priority,
-            max_runtime: self.max_runtime,
             max_retries: Some(self.max_retries),
             notify: self.notify,
-            ..Create::default()
+            ..plain
         })
     }
 }

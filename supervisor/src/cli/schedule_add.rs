@@ -28,8 +28,8 @@ const OF_A_SCHEDULE: [&str; 13] = [
     "channel",
     "command",
 ];
-/// Flags that define the schedule's task.
-const OF_A_TASK: [&str; 14] = [
+/// Flags that define the schedule's task, without its plain fields.
+const OF_A_TASK: [&str; 12] = [
     "title",
     "body",
     "body_file",
@@ -37,8 +37,6 @@ const OF_A_TASK: [&str; 14] = [
     "tenant",
     "workspace",
     "priority",
-    "max_runtime",
-    "max_retries",
     "check",
     "commit",
     "policy",
@@ -46,6 +44,13 @@ const OF_A_TASK: [&str; 14] = [
     "pools",
 ];
 
+/// Returns the flags that define the schedule's task, with the plain fields.
+fn of_a_task() -> impl Iterator<Item = &'static str> {
+    let plain = kernel::TASK_FIELDS.iter().filter(|field| field.is_in("add")).map(|field| field.request);
+    OF_A_TASK.into_iter().chain(plain)
+}
+
+kernel::task_request! { add
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +64,7 @@ pub(super) struct Add {
     /// Its name
     name: ScheduleName,
     /// Take all of it from a file, or from standard input with `-`
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_SCHEDULE, conflicts_with_all = OF_A_TASK)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_A_SCHEDULE, conflicts_with_all = of_a_task())]
     file: Option<PathBuf>,
     /// What it is for, in one line
     #[arg(long, value_name = "TEXT")]
@@ -111,12 +116,7 @@ pub(super) struct Add {
     /// Higher goes first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// End a run after this time
-    #[arg(long, value_name = "DURATION")]
-    max_runtime: Option<WrittenDuration>,
-    /// Block the task after this many counted failures in a row
-    #[arg(long, value_name = "N")]
-    max_retries: Option<u32>,
+    @first;
     /// What proves the task done: a command for `sh -c`
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
@@ -132,9 +132,11 @@ pub(super) struct Add {
     /// A pool of which each run takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
     pools: Vec<Pool>,
+    @last;
     /// Carry out `dispatch-fleet PROFILE DIRECTORY` at a tick instead
-    #[arg(long, value_name = "COMMAND", conflicts_with_all = OF_A_TASK)]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = of_a_task())]
     command: Option<String>,
+}
 }
 
 pub(super) async fn run(client: &Client, add: Add, output: Output) -> Result<u8, Failure> {
@@ -153,6 +155,7 @@ impl Add {
             None => self.body,
         };
         let workspace = self.workspace.as_deref().map(local_workspace).transpose()?;
+        let plain = kernel::passed_fields! { add self => TaskText };
         let task = self.title.map(|title| TaskText {
             title,
             body,
@@ -160,14 +163,12 @@ impl Add {
             tenant: self.tenant,
             workspace,
             priority: self.priority.unwrap_or_default(),
-            max_runtime: self.max_runtime,
-            max_retries: self.max_retries,
             check: self.check,
             commit: self.commit,
             policy: self.policy,
             skills: self.skills,
             pools: self.pools,
-            ..TaskText::default()
+            ..plain
         });
         Ok(ScheduleText {
             description: self.description,

@@ -257,7 +257,7 @@ fn details(task: &Task, worker: Option<&WorkerLine>) -> Vec<(&'static str, Strin
         ("sandbox", sandbox),
         ("run", run.map(|run| run.run.to_string())),
         ("policy", task.policy.clone()),
-        ("workspace", Some(task.workspace_path.clone().unwrap_or_else(|| task.workspace.clone()))),
+        ("workspace", Some(task.workspace_path.clone().unwrap_or_else(|| task.workspace.to_string()))),
         ("branch", task.branch_name.clone()),
         ("created by", task.created_by.clone()),
         ("body", task.body.clone()),

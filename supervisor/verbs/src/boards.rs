@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kernel::{BoardName, Readers, Status, SystemClock};
+use kernel::{BoardName, Readers, Status, SystemClock, WorkspaceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use api::command::Command;
 use api::{Audience, Call, Effect, OnBoard, Verb, blocking};

@@ -14,6 +14,7 @@ use base::failure::Failure;
 /// Limit on the tasks of one change, as one transaction changes them all.
 const MOST: usize = 500;
 
+kernel::task_request! { bulk
 /// Change many tasks in the same way
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -44,11 +45,14 @@ pub struct BulkPatch {
     /// With `done`: the result of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    @all;
+}
 }
 
 impl BulkPatch {
     /// Returns the change to apply to each task.
     fn patch(self) -> Result<Patch, Failure> {
+        let patch = kernel::passed_fields! { bulk self => Patch };
         let status = match (self.status, self.archive) {
             (status, None | Some(false)) => status,
             (None | Some(Status::Archived), Some(true)) => Some(Status::Archived),
@@ -60,7 +64,7 @@ impl BulkPatch {
             }
         };
         let BulkPatch { assignee, priority, commit, reason, result, summary, .. } = self;
-        Ok(Patch { status, assignee, result, summary, reason, priority, commit, ..Patch::default() })
+        Ok(Patch { status, assignee, result, summary, reason, priority, commit, ..patch })
     }
 }
 

@@ -205,7 +205,7 @@ impl Command for Claim {
         screen.line(format!("Claimed {} as run {}", reply.task.id, reply.run.id));
         screen.line(format!(
             "Workspace: {}",
-            printable(reply.task.workspace_path.as_deref().unwrap_or(&reply.task.workspace))
+            printable(reply.task.workspace_path.as_deref().unwrap_or(reply.task.workspace.as_str()))
         ));
         screen.line(format!("Socket: {}", printable(&reply.socket)));
         screen.line(format!("Token: {}", reply.token));

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use kernel::{
-    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Client, Clock as _, CommitMode, Commits, Goal,
-    InitialState, Label, Limits, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId,
-    Tenant,
+    ActorKind, Approval, ApprovalClass, ApprovalState, Check, Clock as _, CommitMode, Commits, Goal,
+    InitialState, Label, Lineage, NewTask, Origin, Pool, Profile, Status, SystemClock, Task, TaskId, Tenant,
+    WorkspaceSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ const NO_GOAL: &str = "the turn limit is stored but has no effect: the task has 
 const NO_BRANCH: &str =
     "the branch is stored but has no effect: its workspace is not a worktree (--workspace worktree)";
 
+kernel::task_request! { create
 /// Create a task
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -78,9 +79,7 @@ pub struct Create {
     /// The branch to base a worktree on [default: HEAD]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
-    /// A project label
-    #[arg(long, value_name = "NAME")]
-    pub project: Option<String>,
+    @first;
     /// Make it part of a mission, named by any task of it
     #[arg(long, value_name = "TASK")]
     pub mission: Option<TaskId>,
@@ -93,9 +92,7 @@ pub struct Create {
     /// A second create with this key returns the same task
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "DURATION")]
-    pub max_runtime: Option<WrittenDuration>,
+    @second;
     /// Do not start before this time: 2h, '2026-11-23 09:00', 'tomorrow 9am', an RFC 3339 time, epoch seconds
     #[arg(long, value_name = "WHEN")]
     pub not_before: Option<When>,
@@ -108,9 +105,7 @@ pub struct Create {
     /// A configured pool in which each run takes a place (repeatable)
     #[arg(long = "pool", value_name = "NAME")]
     pub pools: Vec<Pool>,
-    /// Block the task after this many counted failures in a row; 0 and 1: after the first
-    #[arg(long, value_name = "N")]
-    pub max_retries: Option<u32>,
+    @third;
     /// The command that verifies the work, run with `sh -c` in the workspace after the worker has ended
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
@@ -141,15 +136,7 @@ pub struct Create {
     /// Ask a person after this many turns, or with a check block the task [default: 20]
     #[arg(long, value_name = "N")]
     pub goal_max_turns: Option<u32>,
-    /// The client's session
-    #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
-    /// The client's workflow
-    #[arg(long, value_name = "ID")]
-    pub workflow_template_id: Option<String>,
-    /// The step of the workflow
-    #[arg(long, value_name = "KEY")]
-    pub step_key: Option<String>,
+    @last;
     /// `blocked`: the task waits until a person unblocks it
     #[arg(long, value_name = "STATUS", value_parser = ["running", "blocked"])]
     pub initial_status: Option<String>,
@@ -160,6 +147,7 @@ pub struct Create {
     #[arg(long, short, conflicts_with = "json")]
     #[serde(skip)]
     pub quiet: bool,
+}
 }
 
 /// The reply: the task, and what its creator should know.
@@ -175,10 +163,10 @@ pub struct CreateReply {
 }
 
 impl Create {
-    fn place(&self) -> Result<workspace::WorkspaceSpec, Failure> {
+    fn place(&self) -> Result<WorkspaceSpec, Failure> {
         match &self.workspace {
-            None => Ok(workspace::WorkspaceSpec::Scratch),
-            Some(text) => workspace::WorkspaceSpec::from_str(text)
+            None => Ok(WorkspaceSpec::Scratch),
+            Some(text) => WorkspaceSpec::from_str(text)
                 .map_err(|e| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) }),
         }
     }
@@ -195,6 +183,7 @@ impl Create {
             (false, Some("blocked")) => InitialState::Blocked,
             (false, _) => InitialState::Normal,
         };
+        let new = kernel::filled_task! { create self => NewTask };
         Ok(NewTask {
             title: self.title,
             body: self.body,
@@ -202,7 +191,7 @@ impl Create {
             parents: self.parents,
             tenant: self.tenant,
             priority: self.priority,
-            workspace: Some(workspace.to_string()),
+            workspace: workspace.into(),
             branch: self.branch,
             initial_state: initial,
             idempotency_key: self.idempotency_key,
@@ -211,11 +200,6 @@ impl Create {
             not_before: self.not_before.map(When::timestamp),
             created_by: self.created_by,
             policy: self.policy,
-            limits: Limits {
-                max_runtime: self.max_runtime.map(WrittenDuration::duration),
-                max_retries: self.max_retries,
-                ..Limits::default()
-            },
             check: Check { command: self.check, max_checks: self.max_checks },
             commits: Commits { mode: self.commit },
             approval: Approval {
@@ -225,14 +209,7 @@ impl Create {
             },
             lineage: Lineage { mission: self.mission.map(|id| id.to_string()), ..Lineage::default() },
             goal: Goal { mode: self.goal, max_turns: self.goal_max_turns },
-            client: Client {
-                project_id: self.project,
-                session_id: self.session,
-                workflow_template_id: self.workflow_template_id,
-                current_step_key: self.step_key,
-                ..Client::default()
-            },
-            ..NewTask::default()
+            ..new
         })
     }
 }
@@ -340,7 +317,7 @@ impl Create {
             warnings
                 .push(format!("{path} does not exist yet: it is created when the task starts or is claimed"));
         }
-        if self.branch.is_some() && !matches!(place, workspace::WorkspaceSpec::Worktree { .. }) {
+        if self.branch.is_some() && !matches!(place, WorkspaceSpec::Worktree { .. }) {
             warnings.push(NO_BRANCH.to_owned());
         }
         self.approver = self.approver.map(|approver| typed_approver(approver, call));
@@ -383,24 +360,28 @@ pub(super) fn localized(here: &Invocation, text: &str) -> Result<String, Failure
 }
 
 /// Checks a workspace that a person names for an existing task, with this person's rights.
-pub(super) async fn place(call: &Call, workspace: &str) -> Result<String, Failure> {
+pub(super) async fn place(call: &Call, workspace: &str) -> Result<WorkspaceSpec, Failure> {
     let text = details::workspace(call.service.root(), call.board()?.name(), workspace);
     let create =
         Create { workspace: Some(text.unwrap_or_else(|| workspace.to_owned())), ..Create::default() };
     let place = create.place()?;
     check_workspace(&call.service, &place, call.actor.uid).await?;
-    Ok(place.to_string())
+    Ok(place)
 }
 
 /// Checks a workspace for new tasks of a tenant as `create` does. Sets the caller's uid to the uid of the tenant's
 /// workers.
-pub async fn place_of(call: &mut Call, tenant: Option<&Tenant>, workspace: &str) -> Result<String, Failure> {
+pub async fn place_of(
+    call: &mut Call,
+    tenant: Option<&Tenant>,
+    workspace: &str,
+) -> Result<WorkspaceSpec, Failure> {
     let create = Create { workspace: Some(workspace.to_owned()), ..Create::default() };
     let place = create.place()?;
     tenant_defaults::require_workspace(call, tenant, &place)?;
     call.actor.uid = tenant_defaults::acting_uid(call);
     check_workspace(&call.service, &place, call.actor.uid).await?;
-    Ok(place.to_string())
+    Ok(place)
 }
 
 /// Adds the kind to an approver: a bare name of a lane means workers of the lane, any other name a person.

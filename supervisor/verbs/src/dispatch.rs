@@ -149,7 +149,7 @@ impl Verb for Dispatch {
             .map(|run| Spawned {
                 task_id: run.task,
                 assignee: run.profile.map(|profile| profile.to_string()),
-                workspace: run.workspace,
+                workspace: run.workspace.into(),
                 run_id: Some(run.run),
                 status: Some(Status::Running),
                 outcome: None,
@@ -265,7 +265,7 @@ async fn plan(call: &Call, max: Option<usize>) -> Result<Dispatched, Failure> {
             plan.spawned.push(Spawned {
                 assignee: Some(candidate.assignee.to_string()),
                 task_id: candidate.task,
-                workspace: candidate.workspace,
+                workspace: candidate.workspace.into(),
                 run_id: None,
                 status: None,
                 outcome: None,

@@ -4,12 +4,11 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use kernel::{
-    Board, Clock as _, FLEET_BATCH, FleetId, Limits, NewFleetTask, NewTask, Profile, SystemClock, TaskId,
-    Tenant, Tick, spread,
+    Board, Clock as _, FLEET_BATCH, FleetId, NewFleetTask, NewTask, Profile, SystemClock, TaskId, Tenant,
+    Tick, WorkspaceSpec, spread,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use super::fleet_root::ParentDirectory;
 use super::{notify_default, obstacles, parse, tenant_defaults};
@@ -26,6 +25,7 @@ use daemon::check_workspace;
 /// The title of a task where none is given.
 const TITLE: &str = "engage {directory}";
 
+kernel::task_request! { fleet
 /// Create a task for each subdirectory of a directory, once per tick
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,10 +87,7 @@ pub struct DispatchFleet {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0", value_parser = parse::priority)]
     #[serde(default)]
     pub priority: i64,
-    /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "DURATION")]
-    #[serde(default)]
-    pub max_runtime: Option<WrittenDuration>,
+    @first;
     /// Let each task start at a time of its own, up to this long from now
     #[arg(long, value_name = "DURATION")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +112,8 @@ pub struct DispatchFleet {
     #[arg(long, value_name = "CHANNEL", env = "SUPERVISOR_CHANNEL")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,
+    @last;
+}
 }
 
 /// Result for a directory.
@@ -248,6 +247,8 @@ impl DispatchFleet {
         let place = WorkspaceSpec::Directory(self.root.join(directory));
         let delay =
             self.jitter.map(|most| spread(most.duration(), &format!("{directory}\0{}", tick.as_str())));
+        let said = self.clone();
+        let new = kernel::filled_task! { fleet said => NewTask };
         let task = NewTask {
             not_before: delay.filter(|delay| !delay.is_zero()).map(|delay| SystemClock.now().after(delay)),
             body: Some(body.unwrap_or_else(|| title.clone())),
@@ -255,13 +256,9 @@ impl DispatchFleet {
             assignee: Some(self.profile.clone()),
             tenant: Some(tenant),
             priority: self.priority,
-            workspace: Some(place.to_string()),
+            workspace: place.into(),
             policy: self.policy.clone(),
-            limits: Limits {
-                max_runtime: self.max_runtime.map(WrittenDuration::duration),
-                ..Limits::default()
-            },
-            ..NewTask::default()
+            ..new
         };
         Ok(NewFleetTask { directory: directory.to_owned(), task })
     }
@@ -474,7 +471,7 @@ mod tests {
         let task = verb.task("acct-1", &"7".parse().unwrap()).unwrap().task;
         assert_eq!(task.title, "acct-1: ${x} 7 /srv/insta/acct-1 {other} {");
         assert_eq!(task.body, Some(task.title));
-        assert_eq!(task.workspace.as_deref(), Some("dir:/srv/insta/acct-1"));
+        assert_eq!(task.workspace.as_str(), "dir:/srv/insta/acct-1");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use base::invocation::Invocation;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
 
+kernel::task_request! { edit
 /// Change a task: its text, limits, policy or workspace
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,10 +50,7 @@ pub struct Edit {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse::priority)]
     #[serde(default)]
     pub priority: Option<i64>,
-    /// Block the task after this many counted failures in a row; 0 and 1: after the first
-    #[arg(long, value_name = "N")]
-    #[serde(default)]
-    pub max_retries: Option<u32>,
+    @first;
     /// The result of a done task
     #[arg(long, value_name = "TEXT")]
     #[serde(default)]
@@ -69,10 +67,7 @@ pub struct Edit {
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub tenant: Option<Tenant>,
-    /// End a run after this time: seconds, or 30s, 5m, 2h, 1d
-    #[arg(long, value_name = "DURATION")]
-    #[serde(default)]
-    pub max_runtime: Option<WrittenDuration>,
+    @second;
     /// The command that verifies the work, run with `sh -c`; an empty one for none
     #[arg(long, value_name = "COMMAND")]
     #[serde(default)]
@@ -109,6 +104,8 @@ pub struct Edit {
     #[arg(long, conflicts_with = "removed_pools")]
     #[serde(default)]
     pub clear_pools: bool,
+    @last;
+}
 }
 
 /// Reply: the changed task, with warnings for the person who changed it.
@@ -139,8 +136,9 @@ impl Edit {
     /// # Errors
     /// The policy does not exist, or the caller may not use the workspace, as in `create`.
     pub(super) async fn change(self, call: &Call) -> Result<kernel::Edit, Failure> {
+        let edit = kernel::filled_task! { edit self => kernel::Edit };
         let workspace = match self.workspace {
-            Some(workspace) => Some(create::place(call, &workspace).await?),
+            Some(workspace) => Some(create::place(call, &workspace).await?.into()),
             None => None,
         };
         if let Some(policy) = &self.policy {
@@ -150,12 +148,10 @@ impl Edit {
             title: self.title,
             body: self.body,
             priority: self.priority,
-            max_retries: self.max_retries,
             result: self.result,
             summary: self.summary,
             metadata: self.metadata,
             tenant: self.tenant,
-            max_runtime: self.max_runtime.map(WrittenDuration::duration),
             policy: self.policy,
             workspace,
             skills: self.skills,
@@ -167,6 +163,7 @@ impl Edit {
                 removed: self.removed_pools.into_iter().collect(),
                 cleared: self.clear_pools,
             },
+            ..edit
         })
     }
 }

@@ -13,7 +13,7 @@ use base::time::duration::processor;
 pub(super) fn code(run: &Run) -> Option<String> {
     let Some(signal) = run.signal else { return run.exit_code.map(|code| format!("exit {code}")) };
     let name = Signal::try_from(signal).map(Signal::as_str).ok();
-    let core = (run.core_dumped == Some(true)).then_some("core dumped");
+    let core = (run.measured.core_dumped == Some(true)).then_some("core dumped");
     let words: Vec<&str> = [name, core].into_iter().flatten().collect();
     let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
     Some(format!("signal {signal}{words}"))

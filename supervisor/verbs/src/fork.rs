@@ -1,9 +1,9 @@
 //! `fork`: creates a task that continues the session of another task's run.
 
-use kernel::{RunId, Task, TaskId};
+use kernel::{RunId, Task, TaskId, WorkspaceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::{Name, WorkspaceSpec, Worktree};
+use workspace::{Name, Worktree};
 
 use super::create::{CreateReply, place_of};
 use api::command::Command;
@@ -52,16 +52,13 @@ impl Fork {
 
 /// The branch from which a fork of a task begins: the branch of the task's own worktree.
 fn branch(task: &Task) -> Option<String> {
-    match task.workspace.parse() {
-        Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) => {
-            Some(Worktree::new(repository, Name::new(task.id.as_str()).ok()?).branch())
+    match task.workspace.spec()? {
+        WorkspaceSpec::Worktree { repository: Some(repository) } => {
+            Some(Worktree::new(repository.clone(), Name::new(task.id.as_str()).ok()?).branch())
         }
-        Ok(
-            WorkspaceSpec::Worktree { repository: None }
-            | WorkspaceSpec::Scratch
-            | WorkspaceSpec::Directory(_),
-        )
-        | Err(_) => None,
+        WorkspaceSpec::Worktree { repository: None }
+        | WorkspaceSpec::Scratch
+        | WorkspaceSpec::Directory(_) => None,
     }
 }
 
@@ -95,7 +92,7 @@ impl Verb for Fork {
             }
         }
         // The same check as for `create`: who may not create a task in this place may not fork one.
-        place_of(&mut call, task.tenant.as_ref(), &task.workspace).await?;
+        place_of(&mut call, task.tenant.as_ref(), task.workspace.as_str()).await?;
         let order = kernel::Fork {
             run: Some(from.run.id),
             title: self.title(),

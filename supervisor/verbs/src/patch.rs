@@ -15,6 +15,7 @@ use base::failure::Failure;
 use base::terminal::Screen;
 use base::time::duration::WrittenDuration;
 
+kernel::task_request! { patch
 /// Change a task. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -48,15 +49,9 @@ pub struct Patch {
     /// Higher goes first.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    /// Block the task after this many counted failures in a row; 0 and 1: after the first.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
     /// The tenant.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
-    /// Time limit of a run.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    pub max_runtime: Option<WrittenDuration>,
     /// The command that verifies the work, run with `sh -c`; an empty text for none.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
@@ -78,6 +73,8 @@ pub struct Patch {
     /// The pools of which each of its runs takes a place; an empty list for none.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub pools: Option<Vec<Pool>>,
+    @all;
+}
 }
 
 /// Reads a field that is present. Refuses null, which would change nothing.
@@ -94,18 +91,17 @@ impl Patch {
     /// Moves the fields of `edit` out of the request. Fields of a handoff stay if the patch completes the task.
     fn edit(&mut self) -> Edit {
         let handoff = self.status == Some(Status::Done);
+        let edit = kernel::taken_fields! { edit self => Edit };
         Edit {
             task_id: None,
             title: self.title.take(),
             body: self.body.take(),
             body_file: None,
             priority: self.priority.take(),
-            max_retries: self.max_retries.take(),
             result: self.result.take_if(|_| !handoff),
             summary: self.summary.take_if(|_| !handoff),
             metadata: self.metadata.take_if(|_| !handoff),
             tenant: self.tenant.take(),
-            max_runtime: self.max_runtime.take(),
             policy: self.policy.take(),
             workspace: self.workspace.take(),
             skills: self.skills.take(),
@@ -115,6 +111,7 @@ impl Patch {
             clear_pools: self.pools.is_some(),
             pools: self.pools.take().unwrap_or_default(),
             removed_pools: Vec::new(),
+            ..edit
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Defaults of a tenant's file for its new tasks: the assignee, the policy, and the workspace.
 
-use kernel::{Profile, Tenant};
-use workspace::WorkspaceSpec;
+use kernel::{Profile, Tenant, WorkspaceSpec};
 
 use api::Call;
 use base::exit::Code;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kernel::{Status, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use super::bulk::{Bulk, shown};
 use super::selection::{FLAGS, Matching, on_tasks};
@@ -51,9 +50,7 @@ impl Verb for Unarchive {
                 // Only the daemon writes to the directory of workspaces, so a missing path means that the workspace was
                 // removed.
                 let place = service.root().workspaces(handle.name()).join(id.as_str());
-                let gone = matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
-                    && task.started_at.is_some()
-                    && !place.exists();
+                let gone = task.workspace.is_scratch() && task.started_at.is_some() && !place.exists();
                 Ok((task.status, gone.then(|| lost(task.status))))
             })
         })

@@ -34,7 +34,7 @@ impl Verb for Mentioning {
         let policy = tenant_config.and_then(|own| own.policy.clone());
         // As for a new task: a sender with a tenant may only use the tenant's directories.
         let named = self.workspace.as_deref().unwrap_or("scratch");
-        let workspace = Some(place_of(&mut call, tenant.as_ref(), named).await?);
+        let workspace = place_of(&mut call, tenant.as_ref(), named).await?.into();
         let task = NewTask { tenant, policy, workspace, ..NewTask::default() };
         let chat = call.chat().cloned();
         call.write(move |board, actor| {

@@ -103,12 +103,14 @@ pub(super) fn describe(session: &Session) -> Response {
 }
 
 fn description(session: &Session) -> serde_json::Value {
+    let fields: Vec<_> = kernel::TASK_FIELDS.iter().filter(|field| field.is_in("edit")).collect();
     json!({
         "session": session.id,
         "actor": session.owner.name,
         "tenant": session.owner.tenant,
         "began": session.began,
         "ends": browsers::ends(session),
+        "fields": fields,
     })
 }
 

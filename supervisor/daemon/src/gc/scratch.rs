@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use kernel::{BoardName, Holder, Status, Task, TaskId, Verdict};
-use workspace::{Job, Name, WorkspaceSpec};
+use workspace::{Job, Name};
 
 use super::{CollectResult, Sweep, places, sessions};
 use base::failure::Failure;
@@ -131,7 +131,7 @@ pub fn remove_archived(root: &Root, board: &BoardHandle, id: &TaskId) -> Result<
 
 /// Returns true if a task works in a scratch workspace.
 pub fn has_scratch(task: &Task) -> bool {
-    matches!(task.workspace.parse(), Ok(WorkspaceSpec::Scratch))
+    task.workspace.is_scratch()
 }
 
 fn is_empty(path: &Path) -> bool {

@@ -4,8 +4,8 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Run, Task};
-use workspace::{Job, Loss, Name, Origin, Size, WorkspaceSpec, Worktree, directory};
+use kernel::{BoardName, Run, Task, WorkspaceSpec};
+use workspace::{Job, Loss, Name, Origin, Size, Worktree, directory};
 
 use super::{CollectResult, Sweep, places};
 use base::paths::Root;
@@ -13,10 +13,10 @@ use host::job::{self, Cause, JobFailure};
 
 /// Returns the path of a task's worktree; none for a task with another kind of workspace.
 pub(super) fn worktree_of(task: &Task) -> Option<(PathBuf, Worktree)> {
-    let Ok(WorkspaceSpec::Worktree { repository: Some(repository) }) = task.workspace.parse() else {
+    let Some(WorkspaceSpec::Worktree { repository: Some(repository) }) = task.workspace.spec() else {
         return None;
     };
-    let worktree = Worktree::new(repository, Name::new(task.id.as_str()).ok()?);
+    let worktree = Worktree::new(repository.clone(), Name::new(task.id.as_str()).ok()?);
     Some((worktree.path(), worktree))
 }
 

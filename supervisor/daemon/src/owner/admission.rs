@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, WaitingCode};
-use workspace::WorkspaceSpec;
+use kernel::{
+    BoardName, Candidate, Pool, Profile, Reach, Task, Tenant, Waiting, WaitingCode, Workspace, WorkspaceSpec,
+};
 
 use super::snapshot::PoolUse;
 use crate::run::environment::{Environment, Needs, RosterAndConfig};
@@ -32,7 +33,7 @@ pub struct Claimant {
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimInputs<'a> {
     pub policy: Option<&'a str>,
-    pub workspace: &'a str,
+    pub workspace: &'a Workspace,
     /// Pools that the task itself names.
     pub pools: &'a BTreeSet<Pool>,
 }
@@ -131,14 +132,14 @@ impl StartClaim {
     pub fn taking(
         key: TaskKey,
         Claimant { tenant, profile }: Claimant,
-        workspace: &str,
+        workspace: &Workspace,
         needs: Option<Needs>,
         resources: PoolClaim,
     ) -> Self {
-        let (place, preparing) = match workspace.parse() {
-            Ok(WorkspaceSpec::Directory(path)) => (Some(path), None),
-            Ok(WorkspaceSpec::Worktree { repository }) => (None, repository),
-            Ok(WorkspaceSpec::Scratch) | Err(_) => (None, None),
+        let (place, preparing) = match workspace.spec() {
+            Some(WorkspaceSpec::Directory(path)) => (Some(path.clone()), None),
+            Some(WorkspaceSpec::Worktree { repository }) => (None, repository.clone()),
+            Some(WorkspaceSpec::Scratch) | None => (None, None),
         };
         StartClaim { key, tenant, profile, resources, place, needs, preparing, weight: Weight::Slot }
     }

@@ -120,6 +120,7 @@ mod tests {
     use crate::run::report::Report;
     use base::exit::Code;
     use base::failure::Failure;
+    use kernel::Workspace;
     use setup::roster::PoolClaim;
 
     fn config(text: &str) -> Arc<Config> {
@@ -134,7 +135,7 @@ mod tests {
         StartClaim::taking(
             key(n),
             Claimant { tenant: None, profile: Some("shell".parse().unwrap()) },
-            workspace,
+            &Workspace::stored(workspace),
             Some(Needs::scratch("shell")),
             PoolClaim::default(),
         )
@@ -147,7 +148,7 @@ mod tests {
             tenant: None,
             priority: 0,
             created_at: now(),
-            workspace: workspace.to_owned(),
+            workspace: Workspace::stored(workspace),
             line: String::new(),
             pools: BTreeSet::new(),
             policy: None,

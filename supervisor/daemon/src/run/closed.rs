@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use kernel::WorkspaceSpec;
 use policies::{Boundary, Closed, PathRelation};
-use workspace::WorkspaceSpec;
 
 use base::exit::Code;
 use base::failure::Failure;
@@ -20,22 +20,14 @@ pub(crate) fn of_run(
     own: Vec<PathBuf>,
     tasks: &[WorkspaceSpec],
 ) -> Result<Closed, Failure> {
-    let others = tasks.iter().filter(|other| *other != spec).filter_map(directory);
+    let others = tasks.iter().filter(|other| *other != spec).filter_map(WorkspaceSpec::path);
     let tasks = others.map(Path::to_owned).collect();
     Ok(Closed { places: neighbours::closed(root, config)?, own, tasks })
 }
 
-/// Returns the directory that a workspace names, if any.
-pub(crate) fn directory(spec: &WorkspaceSpec) -> Option<&Path> {
-    match spec {
-        WorkspaceSpec::Directory(path) | WorkspaceSpec::Worktree { repository: Some(path) } => Some(path),
-        WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None } => None,
-    }
-}
-
 /// Refuses a workspace that is a place of a supervisor, lies in one or holds one.
 pub(crate) fn check(root: &Root, config: &WorkerConfig, spec: &WorkspaceSpec) -> Result<(), Failure> {
-    let Some(path) = directory(spec) else { return Ok(()) };
+    let Some(path) = spec.path() else { return Ok(()) };
     let boundary = Boundary::around(&neighbours::closed(root, config)?)
         .map_err(|e| Failure::failed(format!("failed to read the table of mounts: {e}")))?;
     let what = match spec {

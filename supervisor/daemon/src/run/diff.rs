@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::{BoardName, Purpose, Run, RunId, Task};
+use kernel::{BoardName, Purpose, Run, RunId, Task, WorkspaceSpec};
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
-use workspace::{Detail, Diff, DiffOf, Evidence, Job, Outcome, WorkspaceSpec, Worktree};
+use workspace::{Detail, Diff, DiffOf, Evidence, Job, Outcome, Worktree};
 
 use super::place;
 use super::records::Records;
@@ -151,11 +151,10 @@ fn left(
         Failure::new(Code::NotFound, format!("the work of run {} no longer exists: {why}", last.run.id))
             .hint(format!("supervisor show {} has what was found at its end", task.id))
     };
-    let spec: WorkspaceSpec =
-        task.workspace.parse().map_err(|_| gone("its workspace is not a git working tree"))?;
-    let (directory, tree) = match &spec {
+    let spec = task.workspace.spec().ok_or_else(|| gone("its workspace is not a git working tree"))?;
+    let (directory, tree) = match spec {
         WorkspaceSpec::Worktree { repository: Some(repository) } => {
-            let worktree = place::worktree(&spec, &task.id).map(|worktree| worktree.path());
+            let worktree = place::worktree(spec, &task.id).map(|worktree| worktree.path());
             (repository.clone(), worktree)
         }
         WorkspaceSpec::Directory(path) => (path.clone(), Some(path.clone())),
@@ -166,7 +165,7 @@ fn left(
     let worked_there = |tree: &Path, run: &Run| run.workspace_path.as_deref() == tree.to_str();
     // The directory may have been replaced since the run, so its owner is compared with the run's user before anything in
     // it is read.
-    let existing = place::existing_directory(&spec, &directory, cancel)?;
+    let existing = place::existing_directory(spec, &directory, cancel)?;
     if existing.path != directory {
         return Err(gone(&format!("there is no {}", directory.display())));
     }

@@ -5,8 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use kernel::{BoardName, Profile};
-use workspace::WorkspaceSpec;
+use kernel::{BoardName, Profile, Workspace, WorkspaceSpec};
 
 use super::key::TaskKey;
 use setup::config::Config;
@@ -141,15 +140,15 @@ impl Needs {
         key: &TaskKey,
         profile: &Profile,
         policy: Option<&str>,
-        workspace: &str,
+        workspace: &Workspace,
         RosterAndConfig { roster, config }: RosterAndConfig<'_>,
     ) -> Self {
         let policy = roster.policy_name(profile, policy, config);
         let lane = roster.lane_name(profile, config);
-        let place = match workspace.parse() {
-            Ok(WorkspaceSpec::Directory(path)) => Environment::Directory(path),
-            Ok(WorkspaceSpec::Worktree { repository: Some(path) }) => Environment::Repository(path),
-            Ok(WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None }) | Err(_) => {
+        let place = match workspace.spec() {
+            Some(WorkspaceSpec::Directory(path)) => Environment::Directory(path.clone()),
+            Some(WorkspaceSpec::Worktree { repository: Some(path) }) => Environment::Repository(path.clone()),
+            Some(WorkspaceSpec::Scratch | WorkspaceSpec::Worktree { repository: None }) | None => {
                 Environment::Workspaces(key.board.clone())
             }
         };

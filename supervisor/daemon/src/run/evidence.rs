@@ -9,11 +9,12 @@
 
 use std::path::{Path, PathBuf};
 
+use kernel::WorkspaceSpec;
 use policies::Identity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use workspace::{Job, Outcome, Prepared, WorkspaceSpec};
+use workspace::{Job, Outcome, Prepared};
 
 use host::job;
 

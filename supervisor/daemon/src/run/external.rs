@@ -1,8 +1,7 @@
 //! Workspace of an external claim, created by the rules and the code of a run.
 
-use kernel::{Placement, Task};
+use kernel::{Placement, Task, WorkspaceSpec};
 use tokio_util::sync::CancellationToken;
-use workspace::WorkspaceSpec;
 
 use super::fault::{Fault, LaunchError};
 use super::provision::Provision;
@@ -17,26 +16,24 @@ use service::{BoardHandle, Service};
 /// take long.
 pub fn provide(service: &Service, board: &BoardHandle, task: &Task) -> Result<Placement, Failure> {
     let root = service.root();
-    let spec: WorkspaceSpec = task
-        .workspace
-        .parse()
-        .map_err(|e: workspace::SpecError| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?;
-    if let Some(path) = closed::directory(&spec) {
+    let spec =
+        task.workspace.require().map_err(|e| Failure { hint: e.hint(), ..Failure::usage(e.to_string()) })?;
+    if let Some(path) = spec.path() {
         job::require_answer(path).map_err(|failure| Failure {
             hint: failure.hint,
             ..Failure::new(Code::TryAgain, failure.message)
         })?;
     }
-    closed::check(root, &service.config().worker, &spec)?;
+    closed::check(root, &service.config().worker, spec)?;
     let cancel = CancellationToken::new();
     let daemon_user =
         place::OwnNumbers { uid: task.worker_uid, gid: &|| Provision::own_gid(service, board, &task.id) };
-    let identity = place::identity(&spec, task, &daemon_user, &cancel).map_err(|e| refused(&e))?;
+    let identity = place::identity(spec, task, &daemon_user, &cancel).map_err(|e| refused(&e))?;
     let workspaces = root.workspaces(board.name());
     let at = place::At { board: board.name(), workspaces: &workspaces };
     let asker = Asker { cancel: &cancel, on_checkout: &|_| {} };
-    let prepared = place::workspace(&spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
-    if let (WorkspaceSpec::Directory(_), Some(run)) = (&spec, task.current_run_id) {
+    let prepared = place::workspace(spec, task, at, identity, &asker).map_err(|e| refused(&e))?;
+    if let (WorkspaceSpec::Directory(_), Some(run)) = (spec, task.current_run_id) {
         match lease(service.root(), board.name(), &task.id, run, &prepared) {
             Ok(lease) => board.external_leases().keep(run, lease),
             // The run has the lease already: the request is a repeated one, or the follow-up of the board's leases came

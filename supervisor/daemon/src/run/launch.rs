@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use kernel::{Clock as _, Purpose};
+use kernel::{Clock as _, Purpose, WorkspaceSpec};
 use policies::{BoardAccess, Identity, LaneHosts, Policy, SecretError, SecretStores, Surroundings};
 use shim::rundir::{Conversation, LeaseSpec, RunDir, RunSpec, VERSION, boottime_us};
-use workspace::{CheckedOut, Prepared, WorkspaceSpec};
+use workspace::{CheckedOut, Prepared};
 
 use super::authorities;
 use super::environment::Environment;
@@ -53,9 +53,8 @@ fn make_dirs(dirs: &[Option<&Path>]) -> Result<(), LaunchError> {
     Ok(())
 }
 
-fn workspace_of(order: &Order) -> Result<WorkspaceSpec, LaunchError> {
-    let parsed = order.task.workspace.parse();
-    parsed.map_err(|e: workspace::SpecError| LaunchError::task(Stage::ReadWorkspace, e.to_string()))
+fn workspace_of(order: &Order) -> Result<&WorkspaceSpec, LaunchError> {
+    order.task.workspace.require().map_err(|e| LaunchError::task(Stage::ReadWorkspace, e.to_string()))
 }
 
 /// Returns the cgroup of a waiting shim, or makes one. None on a host without cgroups.
@@ -85,12 +84,12 @@ pub(crate) fn prepare(
     let workspace = workspace_of(order)?;
     // The user decides about all that follows: places are made for it, and jobs run as it.
     let own_numbers = place::OwnNumbers { uid: order.own_uid, gid: own_gid };
-    let identity = place::identity(&workspace, &order.task, &own_numbers, &order.cancel)?;
+    let identity = place::identity(workspace, &order.task, &own_numbers, &order.cancel)?;
     let workspaces = host.root.workspaces(&order.board);
     let at = place::At { board: &order.board, workspaces: &workspaces };
     let asker = Asker { cancel: &order.cancel, on_checkout };
-    let prepared = place::workspace(&workspace, &order.task, at, identity, &asker)?;
-    let git_start = evidence::begin(&workspace, &prepared, identity, &order.cancel);
+    let prepared = place::workspace(workspace, &order.task, at, identity, &asker)?;
+    let git_start = evidence::begin(workspace, &prepared, identity, &order.cancel);
     let deadline_us = u64::try_from(order.deadline.as_micros()).ok();
     let now = kernel::SystemClock.now();
     let deadline = deadline_us.map(|deadline| place::wall_seconds(now, boottime_us(), deadline));
@@ -171,7 +170,7 @@ pub(crate) fn prepare(
         rules: EndingRules::of_run(&order.lane, order.run.purpose, session),
         identity: identity.map(|identity| (identity.uid, identity.gid)),
         exclusive_uid: identity.is_some() && order.own_uid.is_some(),
-        worktree: place::worktree(&workspace, &order.task.id),
+        worktree: place::worktree(workspace, &order.task.id),
         commit,
         begun: git_start,
         reviewer: order.config.review.profile.clone(),

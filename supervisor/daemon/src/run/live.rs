@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{BoardName, Egress, Profile, Purpose, Run, RunId, Spent, Task, TaskId, Tenant, Timestamp};
+use kernel::{
+    BoardName, Egress, Profile, Purpose, Run, RunId, Spent, Task, TaskId, Tenant, Timestamp, Workspace,
+};
 use serde::{Deserialize, Serialize};
 use shim::rundir::RunDir;
 
@@ -64,7 +66,7 @@ pub struct LiveRun {
     /// Time of the worker's last sign of progress.
     pub last_heartbeat_at: Option<Timestamp>,
     /// Workspace as the task names it.
-    pub workspace: String,
+    pub workspace: Workspace,
     pub workspace_path: Option<PathBuf>,
     pub cgroup: Option<PathBuf>,
     /// Layers that its sandbox enforces, in one line.
@@ -102,7 +104,7 @@ impl LiveRun {
             started_at: run.started_at,
             deadline_us: None,
             last_heartbeat_at: run.last_heartbeat_at,
-            workspace: task.map(|task| task.workspace.clone()).unwrap_or_default(),
+            workspace: task.map_or_else(|| Workspace::stored(""), |task| task.workspace.clone()),
             workspace_path: run.workspace_path.as_ref().map(Into::into),
             cgroup: None,
             sandbox: None,

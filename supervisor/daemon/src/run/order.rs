@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{Purpose, Run, Task};
+use kernel::{Purpose, Run, Task, WorkspaceSpec};
 use policies::{BoardAccess, Identity, PidNamespace, Policy};
 use shim::rundir::RunDir;
 use tokio_util::sync::CancellationToken;
-use workspace::WorkspaceSpec;
 
 use super::environment::Environment;
 use super::fault::LaunchError;

@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
-use kernel::{BoardName, Profile, ScheduleName, Task, TaskId, Timestamp};
+use kernel::{BoardName, Profile, ScheduleName, Task, TaskId, Timestamp, WorkspaceSpec};
 use policies::Identity;
 use shim::shortage::is_shortage;
 use tokio_util::sync::CancellationToken;
 use workspace::directory::ExistingDirectory;
-use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, WorkspaceSpec, Worktree};
+use workspace::{Author, Base, Job, Name, Outcome, Owner, Prepared, Worktree};
 
 use super::environment::Environment;
 use super::fault::{Fault, LaunchError, with_hint};

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{Board, Placement, TaskId};
-use workspace::{Name, WorkspaceSpec};
+use kernel::{Board, Placement, TaskId, Workspace};
+use workspace::Name;
 
 use base::failure::Failure;
 use host::uids::{self, Range};
@@ -61,10 +61,10 @@ impl Provision {
         &self,
         board: &mut Board<'_>,
         task: &TaskId,
-        workspace: &str,
+        workspace: &Workspace,
     ) -> Result<TaskResources, kernel::Error> {
         let own_uid = uids::own_uid(self.uids, board, task, workspace)?;
-        let (Ok(WorkspaceSpec::Scratch), Ok(name)) = (workspace.parse(), Name::new(task.as_str())) else {
+        let (true, Ok(name)) = (workspace.is_scratch(), Name::new(task.as_str())) else {
             return Ok(TaskResources { own_uid, place: None });
         };
         let path = workspace::scratch::path(&self.workspaces, &name).display().to_string();

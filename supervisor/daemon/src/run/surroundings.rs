@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use kernel::WorkspaceSpec;
 use policies::{Arrange, Arrangement, BoardAccess, Identity, SecretStores, Surroundings};
-use workspace::{Prepared, Shown, WorkspaceSpec};
+use workspace::{Prepared, Shown};
 
 use super::closed;
 use super::order::{Host, Order};

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use kernel::WorkspaceSpec;
 use policies::Identity;
 use tokio_util::sync::CancellationToken;
+use workspace::Job;
 use workspace::directory::ExistingDirectory;
-use workspace::{Job, WorkspaceSpec};
 
 use super::closed;
 use super::place::{existing_directory, remedy};

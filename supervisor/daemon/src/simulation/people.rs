@@ -157,7 +157,7 @@ fn create(bench: &mut Bench, ledger: &mut Ledger, dice: &mut Dice) -> String {
             .map(|name| name.parse().unwrap()),
         parents,
         priority: i64::try_from(dice.below(4)).unwrap_or(0),
-        workspace: dice.one_in(5).then(|| format!("dir:/simulated/place-{}", dice.below(2))),
+        workspace: dice.one_in(5).then(|| format!("dir:/simulated/place-{}", dice.below(2))).into(),
         initial_state: if dice.one_in(15) { InitialState::Triage } else { InitialState::Normal },
         not_before: dice.one_in(8).then(|| bench.now().after(Duration::from_secs(dice.draw() % 120))),
         approval: Approval {

@@ -148,7 +148,7 @@ fn judge(
         WaitingCode::Starting | WaitingCode::Preparing => says(daemon.handles(&task.id), "nobody starts it"),
         WaitingCode::Slot => says(waits && others() > 0, "no slot is taken"),
         WaitingCode::Workspace => {
-            says(waits && task.workspace != "scratch" && others() > 0, "nobody else works anywhere")
+            says(waits && !task.workspace.is_scratch() && others() > 0, "nobody else works anywhere")
         }
         WaitingCode::Retry if status == Status::Scheduled => {
             says(!is_quiet || task.not_before.is_none_or(|at| at > now), "its time has come")

@@ -22,7 +22,7 @@
 
 use std::time::Duration;
 
-use kernel::{EndCause, Ending, OnCleanExit, Purpose, SHORTEST_LIMIT, Siblings, Spent, Timestamp};
+use kernel::{EndCause, Ending, Measured, OnCleanExit, Purpose, SHORTEST_LIMIT, Siblings, Spent, Timestamp};
 use serde::{Deserialize, Serialize};
 use shim::rundir::{Cause, ExitRecord, Stdout, StopReason};
 
@@ -175,7 +175,7 @@ pub fn read_ending(
     ending.ended_at = Some(ended_at);
     ending.exit_code = record.code;
     ending.signal = record.signal;
-    ending.core_dumped = record.core_dumped;
+    ending.measured = Measured { core_dumped: record.core_dumped };
     ending.usage = serde_json::to_value(record.usage).ok();
     ending.stderr_tail = Some(record.stderr_tail.clone()).filter(|tail| !tail.is_empty());
     ending.siblings = match rules.rate_limit {

@@ -4,7 +4,6 @@ use clap::{Args as _, FromArgMatches as _};
 use kernel::{BoardName, Clock as _, ScheduleName, ScheduleSpec, SystemClock, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::WorkspaceSpec;
 
 use crate::DispatchFleet;
 use crate::notify_default::known;
@@ -144,9 +143,8 @@ async fn unusable(call: &Call, name: &ScheduleName) -> Vec<String> {
     let Lookup::Usable(planned) = schedules.find(name.as_str()) else { return Vec::new() };
     let mut warnings = Vec::new();
     for template in &planned.spec.tasks {
-        let place = template.task.workspace.as_ref().and_then(|place| place.parse::<WorkspaceSpec>().ok());
-        let Some(place) = place else { continue };
-        if let Err(failure) = check_workspace(&call.service, &place, planned.spec.creator_uid).await {
+        let Some(place) = template.task.workspace.spec() else { continue };
+        if let Err(failure) = check_workspace(&call.service, place, planned.spec.creator_uid).await {
             warnings.push(format!("each tick will fail: {}", failure.message));
         }
     }

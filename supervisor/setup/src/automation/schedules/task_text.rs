@@ -3,8 +3,8 @@
 use std::str::FromStr as _;
 
 use kernel::{
-    Approval, ApprovalClass, ApprovalState, Check, Client, CommitMode, Commits, Goal, InitialState, Limits,
-    NewTask, Origin, Pool, Profile, TemplateTask, Tenant,
+    Approval, ApprovalClass, ApprovalState, Check, CommitMode, Commits, Goal, InitialState, NewTask, Origin,
+    Pool, Profile, TemplateTask, Tenant, WorkspaceSpec,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use base::environment::with_home;
 use base::time::duration::WrittenDuration;
 
+kernel::task_request! { schedule
+/// Task of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-/// Task of a schedule.
 pub struct TaskText {
     /// Its name within the schedule, where that makes several tasks
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -39,21 +40,14 @@ pub struct TaskText {
     /// The branch to base a worktree on
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    /// Project label
-    pub project: Option<String>,
+    @first;
     /// Higher goes first
     #[serde(skip_serializing_if = "is_zero")]
     pub priority: i64,
     /// Put the task in triage until a person or a profile specifies it
     #[serde(skip_serializing_if = "is_false")]
     pub triage: bool,
-    /// End a run after this time
-    #[serde(serialize_with = "super::span::span", skip_serializing_if = "Option::is_none")]
-    pub max_runtime: Option<WrittenDuration>,
-    /// Block the task after this many counted failures in a row
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
+    @second;
     /// Command for `sh -c` that proves the task done
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
@@ -90,6 +84,8 @@ pub struct TaskText {
     #[serde(skip_serializing_if = "Option::is_none")]
     /// Free notes
     pub notes: Option<String>,
+    @last;
+}
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
@@ -106,32 +102,28 @@ impl TaskText {
     /// Returns the template of the task for a tick. An error is a key with the reason.
     pub(super) fn template(&self, channel: Option<&str>) -> Result<TemplateTask, (&'static str, String)> {
         let place = self.workspace.as_deref().map_or_else(|| "scratch".to_owned(), with_home);
-        let place = workspace::WorkspaceSpec::from_str(&place).map_err(|e| {
+        let place = WorkspaceSpec::from_str(&place).map_err(|e| {
             let hint = e.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             ("workspace", format!("{e}{hint}"))
         })?;
-        if matches!(place, workspace::WorkspaceSpec::Worktree { repository: None }) {
+        if matches!(place, WorkspaceSpec::Worktree { repository: None }) {
             return Err(("workspace", "name the repository: worktree:/path".to_owned()));
         }
         let written = self.clone();
+        let new = kernel::filled_task! { schedule written => NewTask };
         let task = NewTask {
             title: written.title,
             body: written.body,
             assignee: written.assignee,
             tenant: written.tenant,
             priority: written.priority,
-            workspace: Some(place.to_string()),
+            workspace: place.into(),
             branch: written.branch,
             initial_state: if written.triage { InitialState::Triage } else { InitialState::Normal },
             skills: written.skills,
             pools: written.pools.into_iter().collect(),
             policy: written.policy,
             notes: written.notes,
-            limits: Limits {
-                max_runtime: written.max_runtime.map(WrittenDuration::duration),
-                max_retries: written.max_retries,
-                ..Limits::default()
-            },
             check: Check { command: written.check, max_checks: written.max_checks },
             commits: Commits { mode: written.commit },
             approval: Approval {
@@ -140,9 +132,8 @@ impl TaskText {
                 approver: written.approver,
             },
             goal: Goal { mode: written.goal, max_turns: written.goal_max_turns },
-            client: Client { project_id: written.project, ..Client::default() },
             origin: Origin { channel: channel.map(str::to_owned), ..Origin::default() },
-            ..NewTask::default()
+            ..new
         };
         Ok(TemplateTask { name: written.name, after: written.parents, task })
     }

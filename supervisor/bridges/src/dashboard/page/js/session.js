@@ -4,10 +4,16 @@ import * as api from "./api.js";
 import { h, icon, put } from "./dom.js";
 import { problem } from "./toast.js";
 
-/** @typedef {{actor: string, tenant: string | null, ends: number}} Owner */
+/** @typedef {{actor: string, tenant: string | null, ends: number, fields: Field[]}} Owner */
+/** A plain field of a task that `edit` changes. @typedef {{name: string, request: string, kind: "word" | "number" | "amount" | "span", label: string, note: string}} Field */
 
 /** Whose session it is; null until that is known. @type {Owner | null} */
 export let owner = null;
+
+/** @type {(fields: Field[]) => void} */
+let declare;
+/** The plain fields of a task that `edit` changes, once the session is known. @type {Promise<Field[]>} */
+export const fields = new Promise((known) => { declare = known; });
 
 /**
  * Asks whose session it is, and shows it.
@@ -18,6 +24,7 @@ export async function start(button, { known, ended }) {
     const answer = await api.call("GET", "/session");
     if (!answer?.actor) return;
     owner = answer;
+    declare(owner.fields ?? []);
   } catch (error) {
     // The page goes on without the button; that the daemon does not answer is shown elsewhere.
     if (error instanceof api.Problem) return;

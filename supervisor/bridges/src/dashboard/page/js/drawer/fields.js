@@ -2,6 +2,7 @@
 import { h } from "../dom.js";
 import { duration, stamp } from "../time.js";
 import { link } from "../route.js";
+import * as session from "../session.js";
 import { editable } from "./edit.js";
 import { since } from "./section.js";
 import { names } from "./server.js";
@@ -27,10 +28,6 @@ export function fields(drawer) {
     tenant: row({ label: "Tenant", name: "tenant", help: "Whose task it is", suggestions: named("tenant"), save: edit("tenant") }),
     workspace: row({ label: "Workspace", name: "workspace", save: edit("workspace"), display: code, help: "scratch, dir:/path or worktree:/repository" }),
     policy: row({ label: "Policy", name: "policy", empty: "default of the configuration", help: "What its worker may touch", suggestions: named("policy"), save: edit("policy") }),
-    max_runtime: row({
-      label: "Time limit", name: "max_runtime", save: edit("max_runtime"), help: "Such as 30s, 5m, 2h, 1d",
-    }),
-    max_retries: row({ label: "Failure limit", name: "max_retries", kind: "number", empty: "default", save: edit("max_retries", number), help: "Counted failures in a row until it is blocked" }),
     check: row({ label: "Check", name: "check", save: edit("check"), display: code, help: "A command that proves the work done" }),
     max_checks: row({ label: "Check limit", name: "max_checks", kind: "number", empty: "default", save: edit("max_checks", number), help: "Failed checks in a row until it is blocked" }),
     commit: row({ label: "Commit", name: "commit", empty: "default of the lane", save: edit("commit"), help: "Changes left uncommitted in a worktree: auto, require or no" }),
@@ -45,8 +42,30 @@ export function fields(drawer) {
   const main = h("dl", { class: "drawer-rows" },
     line("Assignee", rows.assignee.element), line("Priority", rows.priority.element), line("Tenant", rows.tenant.element), line("Workspace", rows.workspace.element));
   const limits = h("dl", { class: "drawer-rows" },
-    line("Time limit", rows.max_runtime.element), line("Failure limit", rows.max_retries.element), line("Policy", rows.policy.element),
+    line("Policy", rows.policy.element),
     line("Check", rows.check.element), line("Check limit", rows.max_checks.element), line("Commit", rows.commit.element), line("Skills", rows.skills.element), line("Pools", rows.pools.element));
+  /** The rows of the plain fields, by their names in the record. @type {Map<string, {of: session.Field, row: ReturnType<typeof row>}>} */
+  const plain = new Map();
+  /** @type {any} */
+  let latest = null;
+  void session.fields.then((all) => {
+    for (const of of all) {
+      const isNumber = of.kind === "number" || of.kind === "amount";
+      plain.set(of.name, { of, row: row({
+        label: of.label, name: of.request, help: of.note, kind: isNumber ? "number" : "line", empty: of.kind === "word" ? "none" : "default",
+        save: isNumber ? edit(of.request, number) : edit(of.request),
+      }) });
+    }
+    limits.prepend(...[...plain.values()].map((one) => line(one.of.label, one.row.element)));
+    if (latest) updatePlain(latest);
+  });
+  const updatePlain = (shown) => {
+    for (const [name, { of, row }] of plain) {
+      const value = shown.task[name] ?? null;
+      if (of.kind === "span") row.update(value === null ? null : written(value), of.request === "max_runtime" ? limit(shown) : "none");
+      else row.update(value);
+    }
+  };
   const brief = h("span", { class: "drawer-brief" });
   const element = h("div", { class: "drawer-fields" }, main,
     h("details", { class: "drawer-more" }, h("summary", null, "Limits and details", brief), limits, fixed));
@@ -54,13 +73,13 @@ export function fields(drawer) {
     element,
     update: (shown) => {
       const of = shown.task;
+      latest = shown;
+      updatePlain(shown);
       rows.assignee.update(of.assignee);
       rows.priority.update(of.priority);
       rows.tenant.update(of.tenant);
       rows.workspace.update(of.workspace);
       rows.policy.update(of.policy);
-      rows.max_runtime.update(of.max_runtime_seconds === null ? null : written(of.max_runtime_seconds), limit(shown));
-      rows.max_retries.update(of.max_retries);
       rows.check.update(of.check);
       rows.max_checks.update(of.max_checks);
       rows.commit.update(of.commit);

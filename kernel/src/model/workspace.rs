@@ -1,4 +1,4 @@
-//! Parses the text form of a workspace: `scratch`, `dir:/abs`, `worktree`, `worktree:/abs/repo`.
+//! Workspaces of tasks, with their text form: `scratch`, `dir:/abs`, `worktree`, `worktree:/abs/repo`.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
+use crate::model::words::schema;
 
 /// Workspace that a task requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,19 +70,6 @@ impl SpecError {
             Self::ControlCharacter { .. } => "rename the directory, or use another one".to_owned(),
             Self::WholeHost { kind } => format!("name a directory, such as {kind}:/srv/project"),
         })
-    }
-
-    /// Returns the stable code of this refusal.
-    pub fn code(&self) -> Code {
-        match self {
-            Self::UnknownKind { .. } => Code::WorkspaceKindUnknown,
-            Self::ScratchWithPath { .. } => Code::WorkspaceScratchPath,
-            Self::EmptyPath { .. } => Code::WorkspacePathEmpty,
-            Self::Relative { .. } => Code::WorkspacePathRelative,
-            Self::Parent { .. } | Self::ControlCharacter { .. } | Self::WholeHost { .. } => {
-                Code::WorkspacePathInvalid
-            }
-        }
     }
 }
 
@@ -156,6 +143,101 @@ impl From<WorkspaceSpec> for String {
     }
 }
 
+impl WorkspaceSpec {
+    /// Returns the directory or the repository that the workspace names.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Directory(path) | Self::Worktree { repository: Some(path) } => Some(path),
+            Self::Scratch | Self::Worktree { repository: None } => None,
+        }
+    }
+}
+
+/// Workspace of a task: its text, parsed once. An imported board may hold a text that names no workspace of this program:
+/// its task is listed as any other, and a start refuses it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<String>", into = "String")]
+pub struct Workspace {
+    text: String,
+    spec: Result<WorkspaceSpec, SpecError>,
+}
+
+impl Workspace {
+    /// Reads a workspace that is stored already, and keeps its text if it cannot be parsed.
+    pub fn stored(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { spec: text.parse(), text }
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the word before the first colon.
+    pub fn kind(&self) -> &str {
+        self.text.split(':').next().unwrap_or_default()
+    }
+
+    /// Returns the parsed workspace, unless its text cannot be parsed.
+    pub fn spec(&self) -> Option<&WorkspaceSpec> {
+        self.spec.as_ref().ok()
+    }
+
+    /// Returns the parsed workspace.
+    ///
+    /// # Errors
+    /// For a text that names no workspace.
+    pub fn require(&self) -> Result<&WorkspaceSpec, &SpecError> {
+        self.spec.as_ref()
+    }
+
+    /// True for a directory of the task's own.
+    pub fn is_scratch(&self) -> bool {
+        self.spec() == Some(&WorkspaceSpec::Scratch)
+    }
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        WorkspaceSpec::Scratch.into()
+    }
+}
+
+impl From<WorkspaceSpec> for Workspace {
+    fn from(spec: WorkspaceSpec) -> Self {
+        Self { text: spec.to_string(), spec: Ok(spec) }
+    }
+}
+
+impl From<Option<String>> for Workspace {
+    fn from(text: Option<String>) -> Self {
+        text.map_or_else(Self::default, Self::stored)
+    }
+}
+
+impl From<Workspace> for String {
+    fn from(workspace: Workspace) -> Self {
+        workspace.text
+    }
+}
+
+impl FromStr for Workspace {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        text.parse::<WorkspaceSpec>().map(Self::from)
+    }
+}
+
+impl fmt::Display for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+schema!(Workspace, { "type": "string" });
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +262,7 @@ mod tests {
     #[test]
     fn a_relative_path_is_refused_with_the_reason_and_the_remedy() {
         let error = "dir:notes/today".parse::<WorkspaceSpec>().unwrap_err();
-        assert_eq!(error.code(), Code::WorkspacePathRelative);
+        assert!(matches!(error, SpecError::Relative { .. }), "{error}");
         let message = error.to_string();
         assert!(
             message.contains("\"notes/today\"") && message.contains("working directory of the daemon"),
@@ -210,5 +292,17 @@ mod tests {
             let error = bad.parse::<WorkspaceSpec>().unwrap_err();
             assert!(error.hint().is_some(), "{bad:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_stored_text_that_names_no_workspace_is_kept_and_is_no_spec() {
+        for text in ["vm:/x", "dir:relative", ""] {
+            let read = Workspace::stored(text);
+            assert_eq!((read.as_str(), read.spec()), (text, None));
+            assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::json!(text));
+        }
+        let read = Workspace::stored("dir:/srv//x/");
+        assert_eq!(read.as_str(), "dir:/srv//x/");
+        assert_eq!(read.spec(), Some(&WorkspaceSpec::Directory("/srv/x".into())));
     }
 }
