@@ -143,4 +143,4 @@ pub use store::snapshot::{Left, leave, take_over};
 pub use transfer::backup::{BackedUp, Existing, Restored, backup_board, restore_board};
 pub use transfer::export::{Exported, Imported, Rows};
 pub use transfer::peer::{Adopted, PeerBoard, PeerFile};
-pub use writer::{Committed, FailPoints, Writer, WriterOptions};
+pub use writer::{Committed, FailPoints, RequestDone, RequestJob, RequestReply, Writer, WriterOptions};
