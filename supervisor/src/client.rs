@@ -2,6 +2,7 @@
 
 mod exchange;
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,13 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use kernel::{BoardName, TaskId, brief};
-use schemars::Schema;
 
 use self::exchange::{Answer, Trouble, answers, exchange, is_listened_at, listener};
 use crate::resources::surface;
-use api::{BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Verb, in_process};
+use api::{
+    AnyReply, AnyVerb, BOARD_HEADER, Effect, Entry, KEY_HEADER, OperatorKey, Parcel, REQUEST_HEADER, Typed,
+    Verb, in_process,
+};
 use base::environment;
 use base::exit::Code;
 use base::failure::{Failure, INVALID_BODY, Problem};
@@ -21,12 +24,12 @@ use base::given;
 use base::invocation::{Address, Invocation, WorkerSelf};
 use base::owner::{Owner, OwnerLock, Ownership, Role};
 use base::paths::{Root, RootChoice};
-use base::short_ids;
+use base::short_ids::Abbreviated;
 use base::terminal::complain;
 use host::socket_file::in_its_place;
 use service::{Mode, Service};
 use setup::config::Config;
-use verbs::Resolve;
+use verbs::{Resolve, Resolved};
 
 /// Time for which a worker retries without a daemon. A restart takes less.
 const WORKER_RETRIES_FOR: Duration = Duration::from_mins(1);
@@ -111,45 +114,50 @@ impl Client {
     }
 
     /// Calls a verb, and returns its reply. An operator may abbreviate ids of tasks.
-    pub(crate) async fn call<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
-        read::<V>(&self.called(verb.parcel()?, Entry::of::<V>(), verb.answered_within()).await?)
+    pub(crate) fn call<V: Verb>(&self, verb: &V) -> Typed<'_, V::Reply> {
+        let (parcel, entry, within) = (verb.parcel(), Entry::of::<V>(), verb.answered_within());
+        Typed::of(Box::pin(
+            async move { Ok(self.called(parcel?, &entry, within).await? as Box<dyn Any + Send>) },
+        ))
     }
 
-    /// Calls any verb. Not generic, so that it is compiled once.
-    async fn called(&self, mut parcel: Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
-        if self.worker().is_none() && parcel.content_type == JSON && short_ids::may_be_in(&parcel.body) {
-            parcel = self.with_whole_ids(parcel, verb.request).await?;
+    /// Calls any verb.
+    pub(crate) async fn call_any(&self, verb: &dyn AnyVerb) -> Result<Box<dyn AnyReply>, Failure> {
+        self.called(verb.parcel()?, &verb.entry(), verb.answered_within()).await
+    }
+
+    /// Sends the request of any verb, with whole ids of tasks.
+    async fn called(
+        &self,
+        mut parcel: Parcel,
+        verb: &Entry,
+        within: Duration,
+    ) -> Result<Box<dyn AnyReply>, Failure> {
+        let is_open = self.worker().is_none() && parcel.content_type == JSON;
+        let abbreviated = if is_open { Abbreviated::of(verb.request, &parcel.body)? } else { None };
+        if let Some(mut abbreviated) = abbreviated {
+            let whole = self.resolved(abbreviated.ids()).await?;
+            parcel.body = abbreviated.with(whole).into();
         }
-        self.send(&parcel, verb, within).await
+        read(verb, &self.send(&parcel, verb, within).await?)
     }
 
     pub(crate) async fn whole_ids(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, Failure> {
         if self.worker().is_some() {
             return Ok(ids.to_vec());
         }
-        let resolve = Resolve { ids: ids.iter().map(ToString::to_string).collect() };
-        let entry = Entry::of::<Resolve>();
-        let body = self.send(&resolve.parcel()?, entry, resolve.answered_within()).await?;
-        Ok(read::<Resolve>(&body)?.ids)
+        self.resolved(ids.iter().map(ToString::to_string).collect()).await
     }
 
-    /// Replaces each abbreviated id of a task in a request.
-    async fn with_whole_ids(&self, parcel: Parcel, schema: fn() -> Schema) -> Result<Parcel, Failure> {
-        let failed = |e: serde_json::Error| Failure::failed(format!("the request cannot be written: {e}"));
-        let mut request: serde_json::Value = serde_json::from_slice(&parcel.body).map_err(failed)?;
-        let places = short_ids::in_request(&schema(), &mut request);
-        if places.is_empty() {
-            return Ok(parcel);
-        }
-        let ids = places.iter().filter_map(|place| place.as_str()?.parse().ok()).collect::<Vec<TaskId>>();
-        for (place, whole) in places.into_iter().zip(self.whole_ids(&ids).await?) {
-            *place = whole.as_str().into();
-        }
-        let body = serde_json::to_vec(&request).map_err(failed)?;
-        Ok(Parcel { body: body.into(), ..parcel })
+    /// Returns the whole ids for abbreviated ones.
+    async fn resolved(&self, ids: Vec<String>) -> Result<Vec<TaskId>, Failure> {
+        let resolve: &dyn AnyVerb = &Resolve { ids };
+        let entry = resolve.entry();
+        let body = self.send(&resolve.parcel()?, &entry, resolve.answered_within()).await?;
+        Ok(read(&entry, &body)?.typed::<Resolved>()?.ids)
     }
 
-    async fn send(&self, parcel: &Parcel, verb: Entry, within: Duration) -> Result<Bytes, Failure> {
+    async fn send(&self, parcel: &Parcel, verb: &Entry, within: Duration) -> Result<Bytes, Failure> {
         let request_id = uuid::Uuid::new_v4().to_string();
         let answer = self.deliver(verb.effect, parcel, &request_id, within).await?;
         self.reply(answer, parcel, verb.name).await
@@ -158,11 +166,12 @@ impl Client {
     /// Calls a reading verb without a daemon, because a service manager that listens would start one.
     pub(crate) async fn read_here<V: Verb>(&self, verb: &V) -> Result<V::Reply, Failure> {
         let (parcel, request_id) = (verb.parcel()?, uuid::Uuid::new_v4().to_string());
+        let entry = Entry::of::<V>();
         let body = match self.offline(Effect::Read, &parcel, &request_id).await? {
-            Some(answer) => self.reply(answer, &parcel, V::NAME).await?,
-            None => self.send(&parcel, Entry::of::<V>(), verb.answered_within()).await?,
+            Some(answer) => self.reply(answer, &parcel, entry.name).await?,
+            None => self.send(&parcel, &entry, verb.answered_within()).await?,
         };
-        read::<V>(&body)
+        read(&entry, &body)?.typed()
     }
 
     async fn reply(&self, answer: Answer, parcel: &Parcel, verb: &str) -> Result<Bytes, Failure> {
@@ -477,9 +486,9 @@ impl Client {
     }
 }
 
-fn read<V: Verb>(body: &[u8]) -> Result<V::Reply, Failure> {
-    serde_json::from_slice(body).map_err(|e| {
-        Failure::failed(format!("the reply to `{}` cannot be read: {e}", V::NAME))
+fn read(verb: &Entry, body: &[u8]) -> Result<Box<dyn AnyReply>, Failure> {
+    (verb.reply)(body).map_err(|e| {
+        Failure::failed(format!("the reply to `{}` cannot be read: {e}", verb.name))
             .hint("the daemon may have another version: restart it with this binary")
     })
 }

@@ -46,6 +46,7 @@ const OF_A_TASK: [&str; 14] = [
     "pools",
 ];
 
+/// Add a schedule of one task, or of the tasks of a file
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

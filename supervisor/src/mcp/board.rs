@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kernel::TaskId;
 
 use crate::client::Client;
-use api::Ask;
-use api::command::{Command, Side};
+use api::command::{AnyCommand, Side};
+use api::{AnyReply, Ask};
 use base::failure::Failure;
 use verbs::{Offered, Tools};
 
@@ -23,7 +23,7 @@ pub(super) enum Board {
 
 impl Board {
     /// Calls the verb behind a tool.
-    pub(super) async fn call<V: Command>(&self, mut verb: V) -> Result<V::Reply, Failure> {
+    pub(super) async fn call(&self, mut verb: Box<dyn AnyCommand>) -> Result<Box<dyn AnyReply>, Failure> {
         if let Some(own) = self.own_task() {
             verb.default_to_own(own);
         }
@@ -35,15 +35,15 @@ impl Board {
                     }
                     verb.as_tool(Side::Caller)?;
                 }
-                client.call(&verb).await
+                client.call_any(&*verb).await
             }
             Board::Script(client) => {
                 verb.as_tool(Side::Daemon)?;
-                client.call(&verb).await
+                client.call_any(&*verb).await
             }
             Board::Ask(ask) => {
                 verb.as_tool(Side::Daemon)?;
-                ask.dispatch(verb).await
+                ask.dispatch_any(verb).await
             }
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::texts;
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb};
+use api::{Call, Verb, verb};
 use base::failure::Failure;
 use base::terminal::{Screen, printable};
 
@@ -44,11 +44,7 @@ pub struct Answered {
 }
 
 impl Verb for Answer {
-    const NAME: &'static str = "answer";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = Answered;
+    verb! { "answer": Operator, Write, members => Answered }
 
     async fn run(self, call: Call) -> Result<Answered, Failure> {
         let id = texts::named(self.task_id)?;

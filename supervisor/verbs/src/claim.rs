@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking, hash_token};
+use api::{Call, Verb, blocking, hash_token, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::given;
@@ -95,10 +95,7 @@ impl std::fmt::Debug for Claimed {
 }
 
 impl Verb for Claim {
-    const NAME: &'static str = "claim";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    type Reply = Claimed;
+    verb! { "claim": Operator, Write => Claimed }
 
     async fn run(self, call: Call) -> Result<Claimed, Failure> {
         let wanted = match (self.task_id, self.assignee) {

@@ -14,7 +14,7 @@ use workspace::WorkspaceSpec;
 use super::fleet_root::Above;
 use super::{creator, obstacles, of_tenant, texts};
 use api::command::Command;
-use api::{Audience, Call, Effect, Verb, blocking, confine_to};
+use api::{Call, Verb, blocking, confine_to, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::invocation::Invocation;
@@ -310,11 +310,7 @@ impl DispatchFleet {
 }
 
 impl Verb for DispatchFleet {
-    const NAME: &'static str = "dispatch-fleet";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Write;
-    const MEMBERS: bool = true;
-    type Reply = FleetDispatched;
+    verb! { "dispatch-fleet": Operator, Write, members => FleetDispatched }
 
     fn answered_within(&self) -> Duration {
         // A separate process examines each directory.

@@ -18,7 +18,6 @@ mod block;
 mod boards;
 mod bulk;
 mod bulk_patch;
-mod cancel;
 mod chats;
 mod claim;
 mod claimed;
@@ -73,6 +72,7 @@ mod notify_subscribe;
 mod notify_test;
 mod notify_unsubscribe;
 mod obstacles;
+mod of_tasks;
 mod of_tenant;
 mod one_or_many;
 #[cfg(test)]
@@ -88,11 +88,9 @@ mod reclaim;
 mod release;
 mod reload;
 mod remove_board;
-mod reopen;
 mod request_changes;
 mod request_review;
 mod resolve;
-mod retry;
 mod runs;
 mod schedule;
 mod schedules;
@@ -111,8 +109,6 @@ mod texts;
 mod time_limit;
 mod tools;
 mod type_keys;
-mod unarchive;
-mod unblock;
 
 pub use answer::Answer;
 pub use approve::Approve;
@@ -132,7 +128,6 @@ pub use boards::{
 };
 pub use bulk::{Bulk, One};
 pub use bulk_patch::BulkPatch;
-pub use cancel::Cancel;
 pub use chats::{CheckChat, ListChats};
 pub use claim::Claim;
 pub use comment::Comment;
@@ -174,6 +169,7 @@ pub use notify_outbox::{NotifyDrop, NotifyOutbox, NotifyRetry, WhichLetters};
 pub use notify_subscribe::NotifySubscribe;
 pub use notify_test::NotifyTest;
 pub use notify_unsubscribe::NotifyUnsubscribe;
+pub use of_tasks::{Cancel, Reopen, Retry, Unarchive, Unblock};
 pub use pages::{Listed, Pages, show_next};
 pub use patch::Patch;
 pub use profiles::{ListProfiles, show_one as show_profile};
@@ -181,11 +177,9 @@ pub use reclaim::Reclaim;
 pub use release::{NewLogin, Release};
 pub use reload::Reload;
 pub use remove_board::RemoveBoard;
-pub use reopen::Reopen;
 pub use request_changes::RequestChanges;
 pub use request_review::RequestReview;
-pub use resolve::Resolve;
-pub use retry::Retry;
+pub use resolve::{Resolve, Resolved};
 pub use runs::Runs;
 pub use show::{Show, Shown, show_sandbox};
 pub use spend::Spend;
@@ -198,8 +192,6 @@ pub use swarm::Swarm;
 pub use tenants::{ListTenants, TenantLine, TenantUsage, is_open, show_tenant};
 pub use texts::{is_nobody, localized_workspace, own_task_if_none, read_profile, read_text};
 pub use tools::{OfPlugin, Offered, Tools};
-pub use unarchive::Unarchive;
-pub use unblock::Unblock;
 
 pub use assignees::Assignees;
 pub use edit::Edit;
@@ -224,14 +216,8 @@ macro_rules! of_the_api {
             verbs { $($verb:ident $(=> $_special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
+        nouns { $($nouns:tt)* }
     ) => {
-        /// Adds the path of every verb.
-        pub fn mount(router: Routes) -> Routes {
-            $($(let router = mount_verb::<$verb>(router);)*)*
-            $(let router = mount_verb::<$hidden>(router);)*
-            router
-        }
-
         /// The verbs of each group, in the order of the table, and last the verbs that are no commands.
         fn groups() -> Vec<(&'static str, Vec<Entry>)> {
             vec![
@@ -243,6 +229,11 @@ macro_rules! of_the_api {
 }
 
 table!(of_the_api);
+
+/// Adds the path of every verb.
+pub fn mount(router: Routes) -> Routes {
+    entries().iter().fold(router, mount_verb)
+}
 
 /// Every verb, in the order of the table.
 pub fn entries() -> Vec<Entry> {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use api::{ANSWERED, Audience, Call, Effect, Verb, blocking};
+use api::{ANSWERED, Call, Verb, blocking, verb};
 use base::exit::Code;
 use base::failure::Failure;
 use base::terminal::Screen;
@@ -107,11 +107,7 @@ impl Logged {
 }
 
 impl Verb for Log {
-    const NAME: &'static str = "log";
-    const AUDIENCE: Audience = Audience::Operator;
-    const EFFECT: Effect = Effect::Read;
-    const MEMBERS: bool = true;
-    type Reply = Logged;
+    verb! { "log": Operator, Read, members => Logged }
 
     fn answered_within(&self) -> Duration {
         ANSWERED + Duration::from_secs(self.wait).min(LONGEST_WAIT)

@@ -1,7 +1,5 @@
 //! Registry of the chat commands: the verbs of the board, their open arguments, and the right that each needs.
 
-use std::pin::Pin;
-
 use clap::{ArgMatches, Command as Parser};
 use kernel::ScheduleName;
 
@@ -9,7 +7,7 @@ use super::here::{here, place};
 use super::listing::list;
 use super::scheduling::add;
 use super::verb::{Asker, parsed, parser, permit};
-use api::Verb as _;
+use api::{Verb as _, Working};
 use base::exit::Code;
 use base::failure::Failure;
 use setup::automation::chat::May;
@@ -19,9 +17,6 @@ use verbs::{Answer, Create, List, ListSchedules, PauseSchedule, RemoveSchedule, 
 const SCHEDULES: &str = "/schedules takes: list, show NAME, run NAME, pause NAME, resume NAME, rm NAME, \
      add NAME --at TIME|--every DURATION|--cron PATTERN --title TEXT [--assignee NAME]";
 
-/// Result of a verb.
-type Shown<'a> = Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>>;
-
 /// A verb that is open to chats.
 struct Row {
     name: &'static str,
@@ -29,7 +24,7 @@ struct Row {
     /// Ids of the open arguments.
     open: &'static [&'static str],
     parser: fn(&[&str]) -> Parser,
-    run: for<'a> fn(&'a Asker<'a>, ArgMatches) -> Shown<'a>,
+    run: for<'a> fn(&'a Asker<'a>, &ArgMatches) -> Working<'a, String>,
 }
 
 /// Expands to the function that fills in a chat's values; to an empty one by default.
@@ -49,7 +44,7 @@ macro_rules! rows {
             may: May::$may,
             open: &[$($open,)*],
             parser: |open| parser::<verbs::$verb>("/kanban", open),
-            run: |asker, matches| Box::pin(asker.run::<verbs::$verb>(matches, prepared!($($prepare)?))),
+            run: |asker, matches| asker.run::<verbs::$verb>(matches, prepared!($($prepare)?)),
         },)*)*];
     };
 }
@@ -122,7 +117,7 @@ pub(super) async fn kanban(asker: &mut Asker<'_>, words: &[String]) -> Result<St
     if row.name == Create::NAME {
         asker.place = place(asker).await?;
     }
-    (row.run)(asker, matches).await
+    (row.run)(asker, &matches).await
 }
 
 /// Handles the words after `/schedules`.
@@ -137,9 +132,9 @@ pub(super) async fn schedules(asker: &Asker<'_>, words: &[String]) -> Result<Str
             if lines.is_empty() {
                 return Ok("No schedules. /help schedules shows how to add one.".to_owned());
             }
-            Ok(asker.text_of::<ListSchedules>(&lines))
+            asker.text_of::<ListSchedules>(&lines)
         }
-        ["show", name] => Ok(asker.text_of::<ListSchedules>(&reached(asker, named(name)?).await?)),
+        ["show", name] => asker.text_of::<ListSchedules>(&reached(asker, named(name)?).await?),
         ["run", name] => {
             permit(asker, May::Mutate, "run")?;
             reached(asker, named(name)?).await?;

@@ -157,7 +157,7 @@ impl Desk {
     }
 
     async fn call(&self, listed: &Listed, arguments: JsonObject) -> Answer {
-        let result = (listed.call)(Arc::clone(&self.board), arguments).await;
+        let result = listed.call(&self.board, arguments).await;
         let value = result.structured_content.unwrap_or_default();
         if result.is_error != Some(true) {
             return Answer { result: ToolResult::Success, value: json!({ "result": value }) };
