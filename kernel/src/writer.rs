@@ -265,6 +265,12 @@ impl Writer {
 /// Result of a job without its type.
 type Made = Box<dyn Any + Send>;
 
+/// Job without the type of its result.
+type Job = Box<dyn FnOnce(&mut Board<'_>) -> Result<Made, Error> + Send>;
+
+/// Callback of a job.
+type Done = Box<dyn FnOnce(Result<Made, Error>) + Send>;
+
 /// Job of a request, whose reply is stored.
 pub type RequestJob = Box<dyn FnOnce(&mut Board<'_>) -> Result<RequestReply, Error> + Send>;
 
@@ -296,16 +302,13 @@ fn gone() -> Error {
 
 /// Queued job. Its types are hidden, so that the writer is compiled once for all jobs.
 struct Pending {
-    job: Option<Box<dyn FnOnce(&mut Board<'_>) -> Result<Made, Error> + Send>>,
-    done: Option<Box<dyn FnOnce(Result<Made, Error>) + Send>>,
+    job: Option<Job>,
+    done: Option<Done>,
     result: Option<Result<Made, Error>>,
 }
 
 impl Pending {
-    fn new(
-        job: Box<dyn FnOnce(&mut Board<'_>) -> Result<Made, Error> + Send>,
-        done: Box<dyn FnOnce(Result<Made, Error>) + Send>,
-    ) -> Self {
+    fn new(job: Job, done: Done) -> Self {
         Self { job: Some(job), done: Some(done), result: None }
     }
 

@@ -4,7 +4,8 @@
 /// Passes the table to a macro. A verb is an API request and a command; the function after its arrow, if any,
 /// replaces the default of sending the request and printing the reply. An entry under `commands` is a command only;
 /// an entry under `api` is an API request only. An entry
-/// under `nouns` is a noun of the command line with its words, each a verb or a command. Names are types of the crate `verbs`; function paths are resolved
+/// under `nouns` is a noun of the command line with its words, each a verb or a command; after `->` stands a function that
+/// waits for nothing. Names are types of the crate `verbs`; function paths are resolved
 /// where the table is used.
 #[macro_export]
 macro_rules! table {
@@ -212,9 +213,9 @@ macro_rules! table {
                     Rm(verbs::RemoveBoard) => boards::rm,
                     Delete(boards::Delete) => boards::delete,
                     #[command(visible_alias = "use")]
-                    Switch(boards::Switch) => boards::switch,
+                    Switch(boards::Switch) -> boards::switch,
                     #[command(visible_alias = "current")]
-                    Show(boards::Show) => boards::show,
+                    Show(boards::Show) -> boards::show,
                     Rename(boards::Rename) => boards::rename,
                     SetDefaultWorkdir(boards::SetDefaultWorkdir) => boards::set_default_workdir,
                 }
@@ -250,7 +251,7 @@ Examples:
                     Show(profile::Show) => profile::show,
                     Create(profile::Create) => profile::create,
                     Edit(profile::Edit) => profile::edit,
-                    Export(profile::Export) => profile::export,
+                    Export(profile::Export) -> profile::export,
                     Install(profile::Install) => profile::install,
                     Rm(profile::Rm) => profile::rm,
                 }
@@ -274,13 +275,13 @@ Examples:
                     Run(verbs::RunSchedule) => schedules::tick,
                     #[command(visible_alias = "remove")]
                     Rm(schedules::Rm) => schedules::rm,
-                    Check(schedules::Check) => schedules::check,
+                    Check(schedules::Check) -> schedules::check,
                     Import(schedules::Import) => schedules::import,
                 }
                 Plugin {
                     #[command(visible_alias = "ls")]
                     List(verbs::ListPlugins),
-                    Create(plugin::Create) => plugin::create_new,
+                    Create(plugin::Create) -> plugin::create_new,
                     Check(plugin::Check) => plugin::check,
                     Install(plugin::Install) => plugin::install,
                     Resume(verbs::ResumePlugin) => plugin::resume,

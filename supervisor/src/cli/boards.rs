@@ -139,14 +139,14 @@ pub(super) async fn delete(client: &Client, delete: Delete, output: Output) -> R
     rm(client, RemoveBoard { slug: delete.slug, delete: true }, output).await
 }
 
-pub(super) async fn switch(client: &Client, Switch { slug }: Switch, output: Output) -> Result<u8, Failure> {
+pub(super) fn switch(client: &Client, Switch { slug }: Switch, output: Output) -> Result<u8, Failure> {
     let root = client.root();
     require(root, &slug)?;
     choose(root, &slug)?;
     told("Switched to", &board_line(root, &slug, &slug), output)
 }
 
-pub(super) async fn show(client: &Client, _: Show, output: Output) -> Result<u8, Failure> {
+pub(super) fn show(client: &Client, _: Show, output: Output) -> Result<u8, Failure> {
     let (root, board) = (client.root(), client.board());
     told("Commands without --board use", &board_line(root, board, board), output)
 }

@@ -73,7 +73,11 @@ pub(super) async fn check(client: &Client, check: CheckLane, output: Output) -> 
     call(client, CheckLane { path, ..check }, output).await
 }
 
-pub(super) async fn test(client: &Client, test: Test, output: Output) -> Result<u8, Failure> {
-    let report = trial::of_lane(client, &test.name, test.timeout.duration()).await?;
+pub(super) async fn test(
+    client: &Client,
+    Test { name, timeout }: Test,
+    output: Output,
+) -> Result<u8, Failure> {
+    let report = trial::of_lane(client, &name, timeout.duration()).await?;
     output.reply::<CheckLane>(&report)
 }

@@ -15,7 +15,7 @@ macro_rules! of_the_nouns {
             verbs { $($verb:ident $(=> $_special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
-        nouns { $($noun:ident { $($(#[$help:meta])* $word:ident($arguments:ty) $(=> $special:path)?,)* })* }
+        nouns { $($noun:ident { $($(#[$help:meta])* $word:ident($arguments:ty) $(=> $special:path)? $(-> $plain:path)?,)* })* }
     ) => {$(
         /// Words of a noun.
         #[derive(Debug, clap::Subcommand)]
@@ -26,7 +26,7 @@ macro_rules! of_the_nouns {
         impl $noun {
             pub(super) async fn run(self, client: &Client, output: Output) -> Result<u8, Failure> {
                 match self {
-                    $($noun::$word(verb) => run_word!(client, *verb, output $(, $special)?),)*
+                    $($noun::$word(verb) => run_word!(client, *verb, output $(=> $special)? $(-> $plain)?),)*
                 }
             }
         }
@@ -38,8 +38,11 @@ macro_rules! run_word {
     ($client:ident, $verb:expr, $output:ident) => {
         call($client, $verb, $output).await
     };
-    ($client:ident, $verb:expr, $output:ident, $special:path) => {
+    ($client:ident, $verb:expr, $output:ident => $special:path) => {
         $special($client, $verb, $output).await
+    };
+    ($client:ident, $verb:expr, $output:ident -> $plain:path) => {
+        $plain($client, $verb, $output)
     };
 }
 

@@ -109,7 +109,7 @@ pub(super) async fn run(line: &CommandLine, plugin: PluginCommand) -> Result<u8,
     plugin.word.run(&nouns::client(line)?, line.output).await
 }
 
-pub(super) async fn create_new(_: &Client, new: Create, output: Output) -> Result<u8, Failure> {
+pub(super) fn create_new(_: &Client, new: Create, output: Output) -> Result<u8, Failure> {
     let Create { name, language, directory } = new;
     let parent = directory.unwrap_or_else(|| PathBuf::from("."));
     let path = create(&parent, &name, language)?;
@@ -138,8 +138,12 @@ pub(super) async fn install(client: &Client, install: Install, output: Output) -
     said(output, "Installed", &Changed { name, path }, None)
 }
 
-pub(super) async fn resume(client: &Client, resume: ResumePlugin, output: Output) -> Result<u8, Failure> {
-    let cursor = client.call(&resume).await?;
+pub(super) async fn resume(
+    client: &Client,
+    ResumePlugin { name, skip }: ResumePlugin,
+    output: Output,
+) -> Result<u8, Failure> {
+    let cursor = client.call(&ResumePlugin { name, skip }).await?;
     if output.json() {
         output.value(&cursor)?;
     } else {

@@ -220,7 +220,7 @@ pub(super) async fn create(client: &Client, create: Create, output: Output) -> R
     written(client, "Created", create.name, &text, warnings, output).await
 }
 
-pub(super) async fn export(client: &Client, Export { name }: Export, output: Output) -> Result<u8, Failure> {
+pub(super) fn export(client: &Client, Export { name }: Export, output: Output) -> Result<u8, Failure> {
     let text = text_of(client, &name)?;
     if output.json() {
         output.value(&serde_json::json!({ "name": name, "text": text }))?;

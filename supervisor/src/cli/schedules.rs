@@ -145,14 +145,18 @@ pub(super) async fn resume(client: &Client, Resume { name }: Resume, output: Out
     call(client, PauseSchedule { name, paused: false }, output).await
 }
 
-pub(super) async fn tick(client: &Client, run: RunSchedule, output: Output) -> Result<u8, Failure> {
-    let tick = client.call(&run).await?;
+pub(super) async fn tick(
+    client: &Client,
+    RunSchedule { name }: RunSchedule,
+    output: Output,
+) -> Result<u8, Failure> {
+    let tick = client.call(&RunSchedule { name: name.clone() }).await?;
     if output.json() {
         output.value(&tick)?;
     } else {
         let tasks: Vec<&str> = tick.tasks.iter().map(kernel::TaskId::as_str).collect();
         let made = if tasks.is_empty() { "its command has been started".to_owned() } else { tasks.join(" ") };
-        output.text(&format!("Ran {}  {made}\n", run.name))?;
+        output.text(&format!("Ran {name}  {made}\n"))?;
     }
     Ok(0)
 }
@@ -201,7 +205,7 @@ pub(super) async fn edit(client: &Client, Edit { name, file }: Edit, output: Out
 }
 
 /// Checks files by the daemon's rules, without the daemon.
-pub(super) async fn check(client: &Client, Check { file }: Check, output: Output) -> Result<u8, Failure> {
+pub(super) fn check(client: &Client, Check { file }: Check, output: Output) -> Result<u8, Failure> {
     let files = if let Some(file) = file {
         vec![file]
     } else {
