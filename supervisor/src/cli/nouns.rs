@@ -15,7 +15,7 @@ macro_rules! of_the_nouns {
             verbs { $($verb:ident $(=> $_special:path)?,)* }
         })*
         api { $($hidden:ident,)* }
-        nouns { $($noun:ident { $($(#[$help:meta])* $word:ident($arguments:ty) $(=> $special:path)? $(-> $plain:path)?,)* })* }
+        nouns { $($noun:ident { $($(#[$help:meta])* $word:ident($arguments:ty) $(-> $plain:path)? $(=> $special:path)?,)* })* }
     ) => {$(
         /// Words of a noun.
         #[derive(Debug, clap::Subcommand)]
@@ -26,7 +26,7 @@ macro_rules! of_the_nouns {
         impl $noun {
             pub(super) async fn run(self, client: &Client, output: Output) -> Result<u8, Failure> {
                 match self {
-                    $($noun::$word(verb) => run_word!(client, *verb, output $(=> $special)? $(-> $plain)?),)*
+                    $($noun::$word(verb) => run_word!(client, *verb, output $(-> $plain)? $(=> $special)?),)*
                 }
             }
         }
